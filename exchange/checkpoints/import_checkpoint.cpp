@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "engine/checkpoint/checkpoint_writer.h"
@@ -58,6 +59,21 @@ Result<std::int64_t> step_of(const ForeignCheckpoint& checkpoint, const NamedTen
   return Status(Code::corrupt, fmt::format("{} is no number of steps", all.step));
 }
 
+Status copy_tensors(const ForeignCheckpoint& from, const std::vector<NamedTensors>& named,
+                    const Model& model, CheckpointWriter& to) {
+  for (std::size_t p = 0; p < named.size(); ++p) {
+    const auto add = [&](const std::string& name, StateTensor tensor) -> Status {
+      if (name.empty()) return {};
+      TESSERA_ASSIGN(std::vector<float> values, from.read(name));
+      return to.add(model.parameters[p].name, tensor, std::move(values));
+    };
+    TESSERA_TRY(add(named[p].value, StateTensor::value));
+    TESSERA_TRY(add(named[p].exp_avg, StateTensor::exp_avg));
+    TESSERA_TRY(add(named[p].exp_avg_sq, StateTensor::exp_avg_sq));
+  }
+  return to.finish();
+}
+
 }  // namespace
 
 Result<CheckpointImport> import_checkpoint(const std::string& path, const Model& model,
@@ -79,19 +95,16 @@ Result<CheckpointImport> import_checkpoint(const std::string& path, const Model&
   }
   done.parameters = static_cast<std::int64_t>(named.size());
   done.step = about.step = options.step.value_or(done.step);
-  TESSERA_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(files, directory, about));
-  for (std::size_t p = 0; p < named.size(); ++p) {
-    const auto add = [&](const std::string& name, StateTensor tensor) -> Status {
-      if (name.empty()) return {};
-      TESSERA_ASSIGN(std::vector<float> values, checkpoint->read(name));
-      return writer.add(model.parameters[p].name, tensor, std::move(values));
-    };
-    TESSERA_TRY(add(named[p].value, StateTensor::value));
-    TESSERA_TRY(add(named[p].exp_avg, StateTensor::exp_avg));
-    TESSERA_TRY(add(named[p].exp_avg_sq, StateTensor::exp_avg_sq));
-  }
-  TESSERA_TRY(writer.finish());
   done.checkpoint = CheckpointFolder(files, directory).of_step(about.step);
+  std::error_code ignored;
+  const bool was_there = std::filesystem::exists(directory, ignored);
+  const bool had_step = std::filesystem::exists(done.checkpoint, ignored);
+  TESSERA_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(files, directory, about));
+  const Status written = copy_tensors(*checkpoint, named, model, writer);
+  if (!written.ok() && !had_step) {
+    std::filesystem::remove_all(was_there ? done.checkpoint : directory, ignored);
+  }
+  TESSERA_TRY(written);
   return done;
 }
 

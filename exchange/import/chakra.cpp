@@ -8,6 +8,7 @@
 
 #include "exchange/import/execution_nodes.h"
 #include "exchange/import/file_rank.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/protobuf.h"
 
 namespace tessera::exchange {
@@ -104,6 +105,7 @@ enum ChakraType : std::uint64_t {
   metadata = 1,
   load = 2,
   store = 3,
+  computation = 4,
   send = 5,
   receive = 6,
   collective = 7
@@ -160,11 +162,23 @@ std::optional<ExecutionNode> chakra_node(std::string_view message, ImportedRun& 
   }
   broken = fields.broken();
   if (type == ChakraType::metadata) return {};
+  if (type < ChakraType::load || type > ChakraType::collective) {
+    run.warn_count("{} nodes of Chakra are of types that are not known: shown as computation", 1);
+  }
   node.collective = type == ChakraType::collective;
   const bool moves = type == ChakraType::load || type == ChakraType::store ||
                      type == ChakraType::send || type == ChakraType::receive || node.collective;
   node.kind = moves ? OpKind::copy : OpKind::compute;
-  if (node.collective) node.kind = kind_of_comm_type(comm_type).value_or(OpKind::copy);
+  if (node.collective) {
+    const auto kind = kind_of_comm_type(comm_type);
+    if (!kind) {
+      run.warn_count(
+          "{} collectives of Chakra are gathers, scatters or of types that are not known: shown as "
+          "copies",
+          1);
+    }
+    node.kind = kind.value_or(OpKind::copy);
+  }
   if (moves) node.host = false;
   return node;
 }
@@ -199,7 +213,13 @@ Status read_chakra(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   for (bool first = true;; first = false) {
     TESSERA_ASSIGN(const std::optional<std::string_view> message, messages.next());
     if (!message) break;
-    if (first) continue;  // the metadata
+    if (first) {  // the metadata
+      for (ProtoFields fields(*message); fields.next();) {
+        if (fields.number() != 1 || !fields.has_bytes()) continue;
+        tell_version(fields.bytes(), {"traces of Chakra", {0, 0}, {0, 0}}, run);
+      }
+      continue;
+    }
     bytes += static_cast<std::int64_t>(message->size());
     bool broken = false;
     auto node = chakra_node(*message, run, broken);

@@ -8,6 +8,7 @@
 #include "exchange/import/collective_bytes.h"
 #include "exchange/import/execution_nodes.h"
 #include "exchange/import/file_rank.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/json_stream.h"
 #include "exchange/import/torch_collectives.h"
 
@@ -190,7 +191,16 @@ class ExecutionTraceReader {
         stream_.skip_char();
         return {};
       }
-      TESSERA_TRY(stream_.value([](JsonCursor& at) { return at.skip(); }));
+      std::string schema;
+      TESSERA_TRY(stream_.value([&](JsonCursor& at) {
+        std::string_view raw;
+        if (key != "schema" || at.peek() != '"') return at.skip();
+        if (!at.string(raw)) return false;
+        schema = raw.substr(0, 80);
+        return true;
+      }));
+      if (schema.empty()) continue;
+      tell_version(schema, {"execution traces of PyTorch (schema)", {1, 0}, {1, 1}}, run_);
     }
   }
 
@@ -221,7 +231,13 @@ class ExecutionTraceReader {
     if (!called) return;
     const auto kind =
         collective_kind(observed.collective.empty() ? observed.name : observed.collective);
-    if (!kind) return;
+    if (!kind) {
+      run_.warn_count(
+          "{} calls of the execution trace are sends, gathers or others that are no collective "
+          "here",
+          1);
+      return;
+    }
     const auto type =
         torch_type(observed.dtype.empty() ? tensor_type(observed.types) : observed.dtype);
     node.collective = true;
@@ -232,7 +248,7 @@ class ExecutionTraceReader {
     node.group_size = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(decimal(observed.group_size, 0), 0, 1 << 20));
     node.bytes = collective_bytes(*kind, decimal(observed.in, 0), decimal(observed.out, 0),
-                                  type ? type->size : 1);
+                                  type ? type->size : 0);
     constexpr std::size_t values_max = 64 << 10;
     if (node.bytes == Bytes{} && observed.values.size() < values_max) {
       const auto values = nlohmann::json::parse(observed.values, nullptr, false);

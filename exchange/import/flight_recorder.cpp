@@ -11,6 +11,8 @@
 #include "exchange/import/collective_bytes.h"
 #include "exchange/import/file_rank.h"
 #include "exchange/import/flight_dumps.h"
+#include "exchange/import/flight_entry.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/json_tree.h"
 #include "exchange/import/pickle.h"
 #include "exchange/import/torch_collectives.h"
@@ -20,6 +22,10 @@ namespace {
 
 constexpr std::int64_t dump_size_max = std::int64_t{4} << 30;
 constexpr std::int64_t bytes_per_entry = 100;  // at least, even without its stack
+
+// torch/csrc/distributed/c10d/FlightRecorder.hpp: the second number grows with new fields, the
+// first one when fields change. 2.2 lists groups (pg_config), 2.3 what was enqueued (pg_status).
+constexpr KnownVersions flight_versions{"dumps of PyTorch's Flight Recorder", {2, 0}, {2, 10}};
 
 /// "[0, 1, 2]", or a list.
 std::vector<Rank> flight_ranks(TreeValue value) {
@@ -40,87 +46,6 @@ std::vector<Rank> flight_ranks(TreeValue value) {
   return sane ? ranks : std::vector<Rank>();
 }
 
-/// Of all tensors together.
-std::int64_t flight_elements(TreeValue sizes) {
-  constexpr std::int64_t most = std::int64_t{1} << 46;
-  std::int64_t sum = 0;
-  for (TreeItems tensors(sizes); tensors.next();) {
-    std::int64_t elements = 1;
-    for (TreeItems dimensions(tensors.value()); dimensions.next();) {
-      const std::int64_t size = std::clamp<std::int64_t>(dimensions.value().integer(), 0, most);
-      elements = size > 0 && elements > most / size ? most : elements * size;
-    }
-    sum = std::min(sum + elements, most);
-  }
-  return sum;
-}
-
-/// Of names. One text may be that of a thousand values.
-std::string_view short_text(TreeValue value) {
-  constexpr std::size_t longest = 200;
-  return value.text().substr(0, longest);
-}
-
-std::string_view first_text(TreeValue list) {
-  TreeItems items(list);
-  return items.next() ? short_text(items.value()) : std::string_view();
-}
-
-/// "all_gather" of "nccl:_all_gather_base", so that ranks are compared by what they mean.
-std::string operation_of(std::string_view name) {
-  name = name.substr(name.find(':') + 1);
-  if (const auto kind = collective_kind(name); kind &&
-                                               name.find("coalesced") == std::string_view::npos &&
-                                               name.find("barrier") == std::string_view::npos) {
-    return std::string(name_of(*kind));
-  }
-  return std::string(name.substr(0, 80));
-}
-
-Time flight_time(TreeValue value) { return std::clamp<Time>(value.integer(), 0, Time{1} << 61); }
-
-/// One entry of a dump.
-struct FlightEntry {
-  std::string_view name, group, description;
-  std::int64_t sequence = 0;
-  bool p2p = false, retired = false, completed = false;
-  Time created = 0, started = 0, ended = 0, duration = 0;
-  std::int64_t elements_in = 0, elements_out = 0;
-  std::string_view dtype;
-  TreeValue frames;
-
-  explicit FlightEntry(TreeValue entry);
-  std::string_view library() const { return name.substr(0, std::min(name.find(':'), name.size())); }
-  /// NCCL retires what has timed out, too; gloo does not say when anything ended.
-  bool finished() const { return completed || ended > 0 || (retired && library() == "gloo"); }
-};
-
-FlightEntry::FlightEntry(TreeValue entry) {
-  constexpr double ns_per_ms = 1e6;
-  for (TreeItems fields(entry); fields.next();) {
-    const std::string_view key = fields.key().text();
-    const TreeValue value = fields.value();
-    if (key == "profiling_name") name = short_text(value);
-    if (key == "collective_seq_id" && !p2p) sequence = value.integer();
-    if (key == "is_p2p") p2p = value.integer() != 0;
-    if (key == "retired") retired = value.integer() != 0;
-    if (key == "state") completed = value.text() == "completed";
-    if (key == "time_created_ns") created = flight_time(value);
-    if (key == "time_discovered_started_ns") started = flight_time(value);
-    if (key == "time_discovered_completed_ns") ended = flight_time(value);
-    if (key == "duration_ms")
-      duration = static_cast<Time>(std::clamp(value.real(), 0.0, 1e9) * ns_per_ms);
-    if (key == "input_sizes") elements_in = flight_elements(value);
-    if (key == "output_sizes") elements_out = flight_elements(value);
-    if (key == "input_dtypes") dtype = first_text(value);
-    if (key == "frames") frames = value;
-    if (key != "process_group") continue;
-    TreeItems names(value);
-    if (names.next()) group = short_text(names.value());
-    if (names.next()) description = short_text(names.value());
-  }
-}
-
 class DumpReader {
  public:
   DumpReader(TreeValue root, std::int64_t size, ImportedRank& rank, ImportedRun& run)
@@ -128,6 +53,7 @@ class DumpReader {
 
   void read() {
     rank_.shared_clock = true;
+    tell_version(root_["version"].text(), flight_versions, run_);
     read_groups();
     for (TreeItems entries(root_["entries"]); entries.next();) {
       entries_.emplace_back(entries.value());
@@ -140,6 +66,7 @@ class DumpReader {
       add(entries_[i], next);
     }
     read_status();
+    tell_unknown();
   }
 
  private:
@@ -218,7 +145,8 @@ class DumpReader {
     const auto type = torch_type(entry.dtype);
     const OpKind op_kind = kind.value_or(OpKind::copy);
     const Bytes bytes =
-        collective_bytes(op_kind, entry.elements_in, entry.elements_out, type ? type->size : 1);
+        collective_bytes(op_kind, entry.elements_in, entry.elements_out, type ? type->size : 0);
+    count_unknown(entry, kind.has_value(), type.has_value());
     ImportedSpan span{.name = run_.text(operation), .lane = known.lane, .kind = op_kind};
     set_times(entry, next, known, span);
     if (kind) {
@@ -232,7 +160,32 @@ class DumpReader {
       span.bytes = bytes;
     }
     rank_.spans.push_back(span);
-    if (!entry.p2p) remember(entry, operation, *known.group);
+    if (!entry.p2p && entry.sequence >= 0) remember(entry, operation, *known.group);
+  }
+
+  void count_unknown(const FlightEntry& entry, bool kind, bool type) {
+    other_states_ += entry.known_state ? 0 : 1;
+    other_calls_ += kind || entry.p2p ? 0 : 1;
+    without_number_ += entry.p2p || entry.sequence >= 0 ? 0 : 1;
+    without_type_ += type || entry.elements_in + entry.elements_out == 0 ? 0 : 1;
+  }
+
+  void tell_unknown() {
+    run_.warn_count(
+        "{} calls of the Flight Recorder are in states that are not known: they count as not ended",
+        other_states_);
+    run_.warn_count(
+        "{} calls of the Flight Recorder are gathers, scatters, coalesced or others that are no "
+        "collective here: shown as copies",
+        other_calls_);
+    run_.warn_count(
+        "{} calls of the Flight Recorder have no number of their group (collective_seq_id): who is "
+        "missing in them cannot be told",
+        without_number_);
+    run_.warn_count(
+        "the sizes of {} calls of the Flight Recorder are not known: their dtypes are "
+        "of no known name",
+        without_type_);
   }
 
   /// Collectives of a group run one after the other. One that has not ended lasts until the last
@@ -305,6 +258,7 @@ class DumpReader {
   std::map<std::string_view, Known> groups_;
   std::vector<FlightEntry> entries_;
   Time latest_ = 0;
+  std::int64_t other_states_ = 0, other_calls_ = 0, without_number_ = 0, without_type_ = 0;
 };
 
 bool is_json_dump(const SourceFile& source) {

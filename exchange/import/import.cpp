@@ -16,16 +16,40 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr Time time_max = Time{1} << 61;  // 73 years since 1970
+constexpr Time time_max = Time{1} << 61;      // 73 years since 1970
+constexpr Time run_time_max = Time{1} << 55;  // a year
 constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
 
 bool is_time(Time time) { return time >= -time_max && time <= time_max; }
 bool is_size(Bytes bytes) { return bytes.value >= 0 && bytes.value <= bytes_max; }
 
+/// A time in the middle of what a rank has recorded.
+Time middle_of(const ImportedRank& rank) {
+  constexpr std::size_t looked_at = 4096;
+  std::vector<Time> times;
+  const auto look = [&](const auto& rows, auto time_of) {
+    const std::size_t stride = rows.size() / looked_at + 1;
+    for (std::size_t i = 0; i < rows.size(); i += stride) {
+      if (is_time(time_of(rows[i]))) times.push_back(time_of(rows[i]));
+    }
+  };
+  look(rank.spans, [](const ImportedSpan& span) { return span.begin; });
+  if (times.empty()) look(rank.memory, [](const ImportedMemory& sample) { return sample.time; });
+  if (times.empty()) look(rank.steps, [](const ImportedStep& step) { return step.begin; });
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
 /// What no run can have is left out, so that nothing overflows later.
 void clean(ImportedRank& rank, ImportedRun& run) {
+  const Time middle = middle_of(rank);
+  const auto is_time_of_run = [&](Time time) {
+    return is_time(time) && std::abs(time - middle) <= run_time_max;
+  };
   const auto wrong_span = [&](const ImportedSpan& span) {
-    return !is_time(span.begin) || !is_time(span.end) || span.end < span.begin ||
+    return !is_time_of_run(span.begin) || !is_time_of_run(span.end) || span.end < span.begin ||
            !is_size(span.bytes);
   };
   const auto spans = std::erase_if(rank.spans, wrong_span);
@@ -33,14 +57,14 @@ void clean(ImportedRank& rank, ImportedRun& run) {
   for (ImportedCollective& collective : rank.collectives) {
     if (!is_size(collective.bytes)) collective.bytes = {};
   }
-  const auto samples = std::erase_if(rank.memory, [](const ImportedMemory& m) {
-    return !is_time(m.time) || !is_size(m.allocated) || !is_size(m.reserved) ||
+  const auto samples = std::erase_if(rank.memory, [&](const ImportedMemory& m) {
+    return !is_time_of_run(m.time) || !is_size(m.allocated) || !is_size(m.reserved) ||
            std::abs(m.delta.value) > bytes_max;
   });
   if (samples > 0)
     run.lost("memory samples with impossible numbers", static_cast<std::int64_t>(samples));
-  std::erase_if(rank.steps, [](const ImportedStep& step) {
-    return !is_time(step.begin) || !is_time(step.end) || step.end < step.begin;
+  std::erase_if(rank.steps, [&](const ImportedStep& step) {
+    return !is_time_of_run(step.begin) || !is_time_of_run(step.end) || step.end < step.begin;
   });
   std::sort(rank.steps.begin(), rank.steps.end(),
             [](const ImportedStep& a, const ImportedStep& b) { return a.begin < b.begin; });

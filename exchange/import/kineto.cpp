@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exchange/import/format_version.h"
 #include "exchange/import/kineto_context.h"
 #include "exchange/import/kineto_lanes.h"
 #include "exchange/import/kineto_memory.h"
@@ -320,6 +321,9 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   TESSERA_ASSIGN(KinetoFile file, read_kineto_file(source, limits.spans_max, run));
   if (file.cut_off) {
     run.warn(fmt::format("\"{}\" ends in the middle: what is whole was imported", source.name()));
+  }
+  if (!file.schema.empty()) {
+    tell_version(file.schema, {"profiles of PyTorch (schemaVersion)", {1, 0}, {1, 0}}, run);
   }
   if (file.world > 0 && file.rank >= file.world) {
     run.warn(fmt::format("\"{}\" says that it is of rank {} among {}: there are more, then",

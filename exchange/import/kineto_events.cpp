@@ -111,7 +111,10 @@ class Reader {
     if (raw.ph == "X") return add_complete(raw);
     if (raw.ph == "i" && raw.name == "[memory]") return add_memory(raw);
     if (raw.ph == "B" || raw.ph == "E") return count_lost("begin-or-end");  // no profiler of torch
+    if (raw.ph == "C") return count_lost("counter");
     // Metadata, flows, marks of the profiler itself: their content is found elsewhere.
+    constexpr std::string_view elsewhere = "MstfiI";
+    if (raw.ph.size() != 1 || elsewhere.find(raw.ph) == elsewhere.npos) count_lost("other");
   }
   void tell_lost() const {
     for (const auto& [category, count] : lost_) {
@@ -192,6 +195,8 @@ class Reader {
       ++found->second;
     } else if (lost_.size() < lost_categories_max) {
       lost_.emplace(category, 1);
+    } else {
+      ++lost_["other"];
     }
   }
 
@@ -284,6 +289,8 @@ Status read_property(JsonStream& stream, const std::string& key, KinetoFile& fil
   if (key == "baseTimeNanoseconds") {
     file.base = decimal(text, 0);
     file.based = true;
+  } else if (key == "schemaVersion") {
+    file.schema = text.substr(0, 40);
   } else if (key == "host_name") {
     file.host = text.size() > 2 ? unescaped(text.substr(1, text.size() - 2)) : "";
   } else if (key == "distributedInfo" || key == "deviceProperties") {

@@ -77,6 +77,7 @@ struct KinetoFile {
   Bytes device_memory{};
   std::vector<KinetoGroup> groups;
   Time base = 0;       // added to all times already
+  std::string schema;  // version of the file's format; "": not said
   bool based = false;  // the file has a base: times are since 1970
   bool cut_off = false;
   std::vector<KinetoEvent> events;

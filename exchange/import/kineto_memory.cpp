@@ -26,7 +26,9 @@ void add_kineto_memory(const KinetoFile& file, const KinetoContexts& contexts, I
   std::vector<KinetoMemory> events = file.memory;
   const bool device = std::any_of(events.begin(), events.end(),
                                   [](const KinetoMemory& m) { return m.device >= 0; });
-  std::erase_if(events, [&](const KinetoMemory& m) { return (m.device >= 0) != device; });
+  const auto of_host =
+      std::erase_if(events, [&](const KinetoMemory& m) { return (m.device >= 0) != device; });
+  if (of_host > 0) run.lost("memory events of the host", static_cast<std::int64_t>(of_host));
   std::stable_sort(events.begin(), events.end(),
                    [](const KinetoMemory& a, const KinetoMemory& b) { return a.time < b.time; });
   std::vector<KinetoContexts::Question> questions;

@@ -71,7 +71,8 @@ std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
   return std::clamp(a + b, -most, most);
 }
 
-void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& device) {
+void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& device,
+                 ImportedRun& run) {
   device.reserved = capped_sum(device.reserved, sane_number(segment["total_size"].integer()));
   auto address = static_cast<std::uint64_t>(segment["address"].integer());
   for (TreeItems blocks(segment["blocks"]); blocks.next();) {
@@ -80,7 +81,14 @@ void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& devi
     if (block["address"].present()) {
       address = static_cast<std::uint64_t>(block["address"].integer());
     }
-    if (block["state"].text() == "active_allocated") {
+    const std::string_view state = block["state"].text();
+    const bool known = state == "active_allocated" || state == "active_pending_free" ||
+                       state == "active_awaiting_free" || state == "inactive";
+    if (!known) {
+      run.warn_count(
+          "{} blocks of the allocator are in states that are not known: they count as free", 1);
+    }
+    if (state == "active_allocated") {
       const std::int64_t asked = block["requested_size"].integer(size);
       device.held[address] = {sane_number(asked), sites.of(block["frames"])};
     }
@@ -88,14 +96,15 @@ void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& devi
   }
 }
 
-std::map<std::int64_t, SnapshotDevice> devices_of(TreeValue root, AllocationSites& sites) {
+std::map<std::int64_t, SnapshotDevice> devices_of(TreeValue root, AllocationSites& sites,
+                                                  ImportedRun& run) {
   std::map<std::int64_t, SnapshotDevice> devices;
   std::int64_t number = 0;
   for (TreeItems traces(root["device_traces"]); traces.next(); ++number) {
     if (traces.value().size() > 0) devices[number].traces.push_back(traces.value());
   }
   for (TreeItems segments(root["segments"]); segments.next();) {
-    add_segment(segments.value(), sites, devices[segments.value()["device"].integer()]);
+    add_segment(segments.value(), sites, devices[segments.value()["device"].integer()], run);
   }
   return devices;
 }
@@ -232,7 +241,7 @@ Status read_memory_snapshot(SourceFile& source, const ImportLimits&, ImportedRun
   const Result<Tree> tree = parse_pickle(std::move(bytes));
   if (!tree.ok()) return source.error(tree.status().code(), tree.status().message());
   AllocationSites sites(run);
-  const std::map<std::int64_t, SnapshotDevice> devices = devices_of(tree->root(), sites);
+  const std::map<std::int64_t, SnapshotDevice> devices = devices_of(tree->root(), sites, run);
   const Rank of_file = devices.size() == 1 ? rank_of_file(source.name(), false) : -1;
   for (const auto& [number, device] : devices) {
     ImportedRank& rank = run.rank(of_file, source.path());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exchange/import/format_version.h"
 #include "exchange/import/json_stream.h"
 #include "exchange/import/torch_collectives.h"
 
@@ -19,6 +20,7 @@ constexpr std::int64_t inspector_max = std::int64_t{1} << 51;
 struct InspectorRecord {
   std::string_view id, group_name, rank, ranks, host, written;
   std::string_view operation, sequence, bytes, duration, peer;
+  std::string_view version, algorithm, protocol;
   std::string_view start, stop;  // of the host's call
   Time kernel_begin = 0, kernel_end = 0;
   bool p2p = false;
@@ -35,9 +37,12 @@ constexpr InspectorKey inspector_keys[] = {
     {"rank", &InspectorRecord::rank},
     {"n_ranks", &InspectorRecord::ranks},
     {"hostname", &InspectorRecord::host},
+    {"inspector_output_format_version", &InspectorRecord::version},
     {"dump_timestamp_us", &InspectorRecord::written},
     {"coll", &InspectorRecord::operation},
     {"coll_sn", &InspectorRecord::sequence},
+    {"coll_algo", &InspectorRecord::algorithm},
+    {"coll_proto", &InspectorRecord::protocol},
     {"coll_msg_size_bytes", &InspectorRecord::bytes},
     {"coll_exec_time_us", &InspectorRecord::duration},
     {"coll_start_ts", &InspectorRecord::start},
@@ -104,7 +109,7 @@ bool take_record(JsonCursor& at, InspectorRecord& record, int depth) {
 struct InspectorCall {
   Time begin = 0, duration = 0, written = 0;  // begin: 0, if unknown
   std::int64_t sequence = 0;
-  TextId name = 0;
+  TextId name = 0, algorithm = 0;
   OpKind kind = OpKind::copy;
   bool collective = false;
   Bytes bytes{};
@@ -159,7 +164,13 @@ class InspectorReader {
   }
 
   void add(const InspectorRecord& record) {
-    if (record.operation.empty() || record.rank.empty()) return;
+    if (record.operation.empty() || record.rank.empty()) {
+      return run_.lost("records of NCCL's Inspector that are no call");
+    }
+    if (record.version != version_) {  // of each line, and the same in all
+      version_ = record.version.substr(0, 40);
+      tell_version(version_, {"logs of NCCL's Inspector", {4, 0}, {4, 2}}, run_);
+    }
     constexpr std::size_t members_max = 16'384;
     const Key key{std::string(record.id.substr(0, 80)), decimal(record.rank, 0)};
     if (members_.size() >= members_max && !members_.contains(key)) return;
@@ -171,6 +182,10 @@ class InspectorReader {
     if (host_.empty()) host_ = unescaped(record.host.substr(0, 200));
     const auto known = collective_kind(record.operation);
     const bool collective = known.has_value() && !record.p2p;
+    if (!known && !record.p2p) {
+      run_.warn_count(
+          "{} calls in logs of NCCL's Inspector are no collective here: shown as copies", 1);
+    }
     const OpKind kind = collective ? *known : OpKind::copy;
     const bool full = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
     // NCCL counts what one rank gives or gets.
@@ -178,13 +193,16 @@ class InspectorReader {
     constexpr Time longest = Time{1} << 50;  // 13 days
     const std::int64_t bytes =
         std::clamp<std::int64_t>(decimal(record.bytes, 0), 0, rank_bytes_max);
-    InspectorCall call{.duration = std::clamp<Time>(microseconds(record.duration), 1, longest),
-                       .written = microseconds(record.written),
-                       .sequence = decimal(record.sequence, 0),
-                       .name = run_.text(record.operation.substr(0, 80)),
-                       .kind = kind,
-                       .collective = collective,
-                       .bytes = Bytes{bytes * (full ? member.ranks : 1)}};
+    InspectorCall call{
+        .duration = std::clamp<Time>(microseconds(record.duration), 1, longest),
+        .written = microseconds(record.written),
+        .sequence = decimal(record.sequence, 0),
+        .name = run_.text(record.operation.substr(0, 80)),
+        .algorithm = run_.text(nccl_algorithm(
+            fmt::format("{}_{}", record.algorithm.substr(0, 20), record.protocol.substr(0, 20)))),
+        .kind = kind,
+        .collective = collective,
+        .bytes = Bytes{bytes * (full ? member.ranks : 1)}};
     call.begin = record.kernel_begin > 0 ? record.kernel_begin : microseconds(record.start);
     if (record.kernel_begin > 0 && record.kernel_end > record.kernel_begin) {
       call.duration = record.kernel_end - record.kernel_begin;
@@ -254,8 +272,10 @@ class InspectorReader {
                         .kind = call.kind};
       if (call.collective) {
         span.collective = static_cast<std::int32_t>(rank.collectives.size());
-        rank.collectives.push_back(
-            {.group = group, .sequence = call.sequence, .bytes = call.bytes});
+        rank.collectives.push_back({.group = group,
+                                    .sequence = call.sequence,
+                                    .bytes = call.bytes,
+                                    .algorithm = call.algorithm});
       } else {
         span.bytes = call.bytes;
       }
@@ -267,7 +287,7 @@ class InspectorReader {
   JsonStream stream_;
   const ImportLimits& limits_;
   ImportedRun& run_;
-  std::string host_;
+  std::string host_, version_ = "?";
   std::map<Key, InspectorMember> members_;
   std::int64_t calls_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "exchange/import/device_ranks.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/table_columns.h"
 
 namespace tessera::exchange {
@@ -38,6 +39,7 @@ class NsysReader {
       : file_(file), ranks_(file, source, limits, run), run_(run) {}
 
   Status read() {
+    TESSERA_TRY(read_version());
     TESSERA_TRY(read_clock());
     TESSERA_TRY(find_devices());
     TESSERA_TRY(read_kernels());
@@ -48,6 +50,7 @@ class NsysReader {
     TESSERA_TRY(read_annotations());
     TESSERA_TRY(read_memory());
     TESSERA_TRY(describe());
+    TESSERA_TRY(count_left_out());
     return ranks_.finish();
   }
 
@@ -56,6 +59,40 @@ class NsysReader {
 
   Result<TableColumns> columns(std::string_view table) const {
     return TableColumns::of(file_, std::string(table));
+  }
+
+  /// Exports of before 2022 do not say it.
+  Status read_version() {
+    TESSERA_ASSIGN(const TableColumns about, columns("META_DATA_EXPORT"));
+    if (!about.has_all({"name", "value"})) return {};
+    return file_.rows(
+        "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION' LIMIT 1",
+        [&](const SqliteRow& row) {
+          tell_version(row.text(0), {"exports of Nsight Systems (schema)", {2, 0}, {3, 99}}, run_);
+          return Status();
+        });
+  }
+
+  /// Events in tables of which nothing is read.
+  Status count_left_out() {
+    constexpr std::string_view read[] = {nsys_kernels, nsys_copies, nsys_sets, nsys_graphs,
+                                         nsys_runtime, nsys_memory, nsys_nvtx};
+    for (const std::string& table : file_.tables()) {
+      if (std::find(std::begin(read), std::end(read), table) != std::end(read)) continue;
+      TESSERA_ASSIGN(const TableColumns has, columns(table));
+      if (!has.has("start")) continue;
+      TESSERA_ASSIGN(const std::int64_t rows, file_.count(table));
+      if (rows > 0) run_.lost(fmt::format("events of {}", table.substr(0, 60)), rows);
+    }
+    TESSERA_ASSIGN(const TableColumns marks, columns(nsys_nvtx));
+    if (!marks.has("eventType")) return {};
+    // Of the others, categories, domains and names of threads say nothing of times.
+    return file_.rows(
+        "SELECT count(*) FROM NVTX_EVENTS WHERE eventType NOT IN (33, 39, 59, 60, 75)",
+        [&](const SqliteRow& row) {
+          if (row.integer(0) > 0) run_.lost("NVTX events that are no ranges", row.integer(0));
+          return Status();
+        });
   }
 
   Status read_clock() {
@@ -180,6 +217,10 @@ class NsysReader {
         table.pick("m", {"globalPid"}), table.pick("m", {"deviceId"}), table.quoted(),
         table.has("memKind") ? "m.memKind = 2" : "1");
     return file_.rows(sql, [&](const SqliteRow& row) -> Status {
+      if (row.integer(4) != 0 && row.integer(4) != 1) {  // ENUM_CUDA_DEV_MEM_EVENT_OPER
+        run_.lost("events of memory that neither take nor give back");
+        return {};
+      }
       const std::int64_t bytes = std::clamp<std::int64_t>(row.integer(3), 0, 1LL << 50);
       const Time time = std::clamp<Time>(row.integer(0), 0, Time{1} << 61) + epoch_;
       ranks_.memory(ranks_.of({row.integer(1), row.integer(2)}), time,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "exchange/import/device_ranks.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/table_columns.h"
 
 namespace tessera::exchange {
@@ -26,8 +27,20 @@ std::vector<std::string> run_ids(const std::vector<std::string>& tables, std::st
 /// One run of a rocpd database.
 class RocpdRun {
  public:
-  RocpdRun(const SqliteFile& file, std::string id, std::int64_t ordinal, DeviceRanks& ranks)
-      : file_(file), id_(std::move(id)), ordinal_(ordinal), ranks_(ranks) {}
+  RocpdRun(const SqliteFile& file, std::string id, std::int64_t ordinal, DeviceRanks& ranks,
+           ImportedRun& run)
+      : file_(file), id_(std::move(id)), ordinal_(ordinal), ranks_(ranks), run_(run) {}
+
+  Status read_version() {
+    TESSERA_ASSIGN(const TableColumns about, TableColumns::of(file_, "rocpd_metadata" + id_));
+    if (!about.has_all({"tag", "value"})) return {};
+    return file_.rows(
+        fmt::format("SELECT value FROM {} WHERE tag = 'schema_version' LIMIT 1", about.quoted()),
+        [&](const SqliteRow& row) {
+          tell_version(row.text(0), {"databases of rocprofv3 (rocpd)", {3, 0}, {4, 99}}, run_);
+          return Status();
+        });
+  }
 
   Status find_devices(std::set<DeviceRanks::Key>& keys) {
     TESSERA_ASSIGN(const Rows rows, rows_of("rocpd_kernel_dispatch"));
@@ -189,6 +202,8 @@ class RocpdRun {
         if (!devices_.contains(made.at)) return {};
         held[address] = made;
         ranks_.memory(ranks_.of(made.at), time, made.size, "hipMalloc");
+      } else if (row.text(3) != "FREE") {
+        run_.lost("events of memory that neither take nor give back");
       } else if (const auto made = held.find(address); made != held.end()) {
         ranks_.memory(ranks_.of(made->second.at), time, -made->second.size, "hipMalloc");
         held.erase(made);
@@ -201,6 +216,7 @@ class RocpdRun {
   const std::string id_;
   const std::int64_t ordinal_;
   DeviceRanks& ranks_;
+  ImportedRun& run_;
   std::set<DeviceRanks::Key> devices_;
 };
 
@@ -220,7 +236,8 @@ Status read_rocpd(SourceFile& source, const ImportLimits& limits, ImportedRun& r
   std::vector<RocpdRun> runs;
   std::set<DeviceRanks::Key> keys;
   for (const std::string& id : ids) {
-    runs.emplace_back(file, id, static_cast<std::int64_t>(runs.size()), ranks);
+    runs.emplace_back(file, id, static_cast<std::int64_t>(runs.size()), ranks, run);
+    TESSERA_TRY(runs.back().read_version());
     TESSERA_TRY(runs.back().find_devices(keys));
   }
   ranks.declare(keys, true);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "exchange/import/device_ranks.h"
+#include "exchange/import/format_version.h"
 #include "exchange/import/rocpd.h"
 #include "exchange/import/table_columns.h"
 
@@ -15,9 +16,10 @@ class RpdReader {
  public:
   RpdReader(const SqliteFile& file, const SourceFile& source, const ImportLimits& limits,
             ImportedRun& run)
-      : file_(file), ranks_(file, source, limits, run) {}
+      : file_(file), ranks_(file, source, limits, run), run_(run) {}
 
   Status read() {
+    TESSERA_TRY(read_version());
     TESSERA_TRY(find_devices());
     TESSERA_TRY(find_processes());
     TESSERA_TRY(read_operations());
@@ -28,6 +30,17 @@ class RpdReader {
  private:
   Result<TableColumns> columns(std::string_view table) const {
     return TableColumns::of(file_, std::string(table));
+  }
+
+  Status read_version() {
+    TESSERA_ASSIGN(const TableColumns about, columns("rocpd_metadata"));
+    if (!about.has_all({"tag", "value"})) return {};
+    return file_.rows(
+        "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version' LIMIT 1",
+        [&](const SqliteRow& row) {
+          tell_version(row.text(0), {"databases of rocmProfileData (rpd)", {1, 0}, {2, 99}}, run_);
+          return Status();
+        });
   }
 
   Status find_devices() {
@@ -128,6 +141,7 @@ class RpdReader {
 
   const SqliteFile& file_;
   DeviceRanks ranks_;
+  ImportedRun& run_;
   std::int64_t first_ = 0;  // the first device
   std::map<std::int64_t, std::int64_t> device_of_process_;
 };

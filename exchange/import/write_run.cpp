@@ -30,12 +30,23 @@ void for_each_time(ImportedRank& rank, Each each) {
   }
 }
 
-/// All times from the first on; those of steps that begin before it are cut.
-void begin_at_zero(ImportedRun& run) {
-  Time first = std::numeric_limits<Time>::max();
+/// All times from the first on; those of steps that begin before it are cut. Fails:
+/// invalid_argument, where files tell of times that no run reaches from one to the other.
+Status begin_at_zero(ImportedRun& run) {
+  constexpr Time longest = Time{1} << 57;  // 4 years
+  Time first = std::numeric_limits<Time>::max(), last = std::numeric_limits<Time>::min();
+  const auto look = [&](Time time) {
+    first = std::min(first, time);
+    last = std::max(last, time);
+  };
   for (const ImportedRank& rank : run.ranks()) {
-    for (const ImportedSpan& span : rank.spans) first = std::min(first, span.begin + rank.offset);
-    for (const ImportedMemory& m : rank.memory) first = std::min(first, m.time + rank.offset);
+    for (const ImportedSpan& span : rank.spans) look(span.begin + rank.offset);
+    for (const ImportedMemory& m : rank.memory) look(m.time + rank.offset);
+  }
+  if (first < last && last / 2 - first / 2 > longest / 2) {
+    return {Code::invalid_argument,
+            "The clocks of these files are years apart, and no collective in common tells by how "
+            "much: import them one by one."};
   }
   for (ImportedRank& rank : run.ranks()) {
     for_each_time(rank, [&](Time& time) { time = std::max<Time>(0, time + rank.offset - first); });
@@ -46,6 +57,7 @@ void begin_at_zero(ImportedRun& run) {
     const Time offset = of == run.ranks().end() ? 0 : of->offset;
     diagnostic.time = std::max<Time>(0, diagnostic.time + offset - first);
   }
+  return {};
 }
 
 Status find_world(ImportedRun& run) {
@@ -140,7 +152,7 @@ void write_diagnostics(const ImportedRun& run, TraceSink& sink) {
 Status write_run(ImportedRun& run, const CollectiveMatches& matches, TraceSink& sink,
                  Imported& done) {
   TESSERA_TRY(find_world(run));
-  begin_at_zero(run);
+  TESSERA_TRY(begin_at_zero(run));
   for (ImportedRank& rank : run.ranks()) split_lanes(rank, run);
   StepTable steps(run);
   if (std::int64_t{steps.steps()} * run.world > rank_steps_max) {

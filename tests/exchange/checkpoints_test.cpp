@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/checkpoint_reader.h"
-#include "tests/random.h"
 #include "tests/require_ok.h"
 #include "tests/temporary_folder.h"
 
@@ -174,35 +173,6 @@ TEST_CASE("what a foreign checkpoint lacks, or has otherwise, is named", "[excha
   model.parameters[4].name = "3.weight";
   CHECK(refusal(recorded("dcp")).find("lacks the parameter model.3.weight of net") !=
         std::string::npos);
-}
-
-TEST_CASE("a damaged foreign checkpoint is refused or read, and never believed to be whole",
-          "[exchange][checkpoint][property]") {
-  const std::uint64_t seed = GENERATE(range(std::uint64_t{1}, test::generated(150) + 1));
-  test::Random random(seed);
-  const std::string name = random.chance(50) ? "dcp" : "zero3/global_step3";
-  const test::TemporaryFolder folder;
-  const fs::path copy = fs::path(folder.path()) / "copy";
-  fs::copy(recorded(name), copy, fs::copy_options::recursive);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(copy)) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  const fs::path file = files[static_cast<std::size_t>(random.below(std::ssize(files)))];
-  const auto size = static_cast<std::int64_t>(fs::file_size(file));
-  INFO("seed " << seed << ": " << file);
-  const bool cut = random.chance(30);
-  if (cut) {
-    fs::resize_file(file, static_cast<std::uintmax_t>(random.below(size)));
-  } else {
-    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-    for (int k = 0; k < 4; ++k) {
-      bytes.seekp(random.below(size));
-      bytes.put(static_cast<char>(random.below(256)));
-    }
-  }
-  const auto done = import_checkpoint(copy.string(), recorded_model(), folder.path() + "/run", {});
-  if (done.ok()) test::require_ok(verify_checkpoint(folder.path() + "/run"));
-  if (!done.ok()) CHECK(done.status().message().find('\n') == std::string::npos);
 }
 
 }  // namespace

@@ -6,19 +6,24 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/exchange/imports.h"
-#include "tests/exchange/mutated.h"
 
 namespace tessera {
 namespace {
 
+std::string bytes_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 using exchange::Exported;
 using exchange::ExportFormat;
-using test::bytes_of_file;
 
 analysis::Trace example() {
   return test::require_value(

@@ -12,7 +12,6 @@
 #include "tessera/analysis/run.h"
 #include "tests/exchange/imports.h"
 #include "tests/exchange/made_profile.h"
-#include "tests/exchange/mutated.h"
 
 namespace tessera {
 namespace {
@@ -241,14 +240,6 @@ TEST_CASE("files that cannot be imported are refused with a sentence", "[kineto]
   const auto done = imports.import({one}, few);
   REQUIRE_FALSE(done.ok());
   CHECK(done.status().code() == Code::out_of_memory);
-}
-
-TEST_CASE("damaged profiles never crash an import", "[kineto][mutation]") {
-  MadeProfile plan;
-  plan.steps = 1;
-  plan.layers = 1;
-  plan.kernels = 1;
-  test::check_mutations(test::made_profile(plan), 150);
 }
 
 }  // namespace tessera
