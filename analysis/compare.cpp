@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/compared_steps.h"
 #include "analysis/op_pairs.h"
 #include "analysis/step_noise.h"
 #include "tessera/analysis/median.h"
@@ -23,72 +24,8 @@ constexpr std::size_t ops_max = 3, only_max = 10;
 /// Sums over ranks and steps that are compared, ns.
 struct OpTimes {
   Time duration = 0, transfer = 0, waiting = 0;  // the latter two exposed
+  Time beside = 0;                               // computing while a collective runs
 };
-
-/// The steps that are compared: the first, which gathers for the first time, only if it is alone.
-struct Steps {
-  std::int32_t first = 0, end = 0;
-  std::int32_t count() const { return end - first; }
-};
-
-/// What the summary says of one run: means over steps, by rank of which something is known.
-struct Summary {
-  std::vector<Rank> ranks;
-  std::vector<Time> step, compute, exposed;
-};
-
-/// Sums of steps, the first of which decides of which ranks something is known.
-class SummarySums {
- public:
-  /// `first`: the entry of rank 0.
-  void add(const storage::RankSteps& rows, std::size_t first) {
-    if (steps_++ == 0) choose_ranks(rows, first);
-    for (std::size_t k = 0; k < sums_.ranks.size(); ++k) {
-      const std::size_t i = first + static_cast<std::size_t>(sums_.ranks[k]);
-      sums_.step[k] += rows.end[i] - rows.begin[i];
-      sums_.compute[k] += rows.compute[i];
-      sums_.exposed[k] += rows.exposed[i];
-    }
-  }
-  /// REQUIRES: a step was added.
-  Summary means() const {
-    Summary means = sums_;
-    for (auto* column : {&means.step, &means.compute, &means.exposed}) {
-      for (Time& sum : *column) sum /= steps_;
-    }
-    return means;
-  }
-
- private:
-  void choose_ranks(const storage::RankSteps& rows, std::size_t first) {
-    const auto known = [&](Rank rank) {
-      const std::size_t i = first + static_cast<std::size_t>(rank);
-      return rows.begin[i] < rows.end[i];
-    };
-    bool any = false;
-    for (Rank rank = 0; rank < rows.ranks; ++rank) any |= known(rank);
-    for (Rank rank = 0; rank < rows.ranks; ++rank) {
-      if (!any || known(rank)) sums_.ranks.push_back(rank);
-    }
-    const std::size_t known_ranks = sums_.ranks.size();
-    for (auto* c : {&sums_.step, &sums_.compute, &sums_.exposed}) c->resize(known_ranks);
-  }
-
-  Time steps_ = 0;
-  Summary sums_;
-};
-
-/// The rank that computes longest, and how much longer than the median one.
-struct LateRank {
-  Rank rank = 0;
-  Time late = 0;
-};
-
-LateRank late_rank_of(const Summary& summary) {
-  const auto most = std::max_element(summary.compute.begin(), summary.compute.end());
-  return {summary.ranks[static_cast<std::size_t>(most - summary.compute.begin())],
-          *most - median(summary.compute)};
-}
 
 Time exposed_in(Lanes compute, Time begin, Time end) {
   Time sum = 0;
@@ -99,17 +36,22 @@ Time exposed_in(Lanes compute, Time begin, Time end) {
 /// By the index of ops; `only`: of this rank.
 using TimesOfOps = std::vector<OpTimes>;
 
-Status add_rank(const Trace& trace, Rank rank, const Steps& steps, TimesOfOps& times) {
+Status add_rank(const Trace& trace, Rank rank, const ComparedSteps& steps, TimesOfOps& times) {
   constexpr Time from = std::numeric_limits<Time>::min(), to = std::numeric_limits<Time>::max();
   TESSERA_ASSIGN(const std::vector<storage::Lane> lanes, trace.reader().lanes(rank, from, to));
   const auto compute = compute_lanes(trace, lanes);
+  const auto collectives = collective_lanes(trace, lanes);
   for (const storage::Lane& lane : lanes) {
     for (std::size_t i = 0; i < lane.op.size(); ++i) {
       const storage::OpRow& op = trace.op(lane.op[i]);
       if (op.id != lane.op[i] || op.step < steps.first || op.step >= steps.end) continue;
       OpTimes& sum = times[static_cast<std::size_t>(&op - trace.ops().data())];
-      sum.duration += lane.end[i] - lane.begin[i];
-      if (!is_collective(op.kind)) continue;
+      const Time duration = lane.end[i] - lane.begin[i];
+      sum.duration += duration;
+      if (!is_collective(op.kind)) {
+        sum.beside += duration - exposed_in(collectives, lane.begin[i], lane.end[i]);
+        continue;
+      }
       sum.waiting += exposed_in(compute, lane.begin[i], lane.ready[i]);
       sum.transfer += exposed_in(compute, lane.ready[i], lane.end[i]);
     }
@@ -117,49 +59,18 @@ Status add_rank(const Trace& trace, Rank rank, const Steps& steps, TimesOfOps& t
   return {};
 }
 
-/// What each step of a run took, ns: how much they differ is what chance does.
-struct BySteps {
-  std::vector<Time> compute, other, late, waiting;
-  std::array<std::vector<Time>, static_cast<std::size_t>(op_kind_last) + 1> transfer;
-
-  std::vector<Time> all_transfers() const {
-    std::vector<Time> sums(waiting.size());
-    for (const auto& kind : transfer) {
-      for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += kind[s];
-    }
-    return sums;
-  }
-};
-
 struct Run {
   const Trace* trace;
   TimesOfOps times;
-  Summary summary;
+  RankMeansOfSteps summary;
   LateRank late;
   StepParts parts;
   BySteps steps;
 };
 
-/// What `rank_step` says of the steps: means over all of them, and each by itself.
-Result<Summary> summary_of(const Trace& trace, const Steps& steps, BySteps& by) {
-  SummarySums all;
-  TESSERA_TRY(trace.for_each_step(
-      steps.first, steps.end, [&](std::int32_t, const storage::RankSteps& rows, std::size_t first) {
-        all.add(rows, first);
-        SummarySums sums;
-        sums.add(rows, first);
-        const Summary one = sums.means();
-        const Time compute = median(one.compute);
-        by.compute.push_back(compute);
-        by.late.push_back(late_rank_of(one).late);
-        by.other.push_back(median(one.step) - compute - median(one.exposed));
-      }));
-  return all.means();
-}
-
 /// What the operations of each step come to.
-void add_operations(const Trace& trace, const TimesOfOps& times, const Steps& steps, Time ranks,
-                    BySteps& out) {
+void add_operations(const Trace& trace, const TimesOfOps& times, const ComparedSteps& steps,
+                    Time ranks, BySteps& out) {
   const auto count = static_cast<std::size_t>(steps.count());
   out.waiting.resize(count);
   for (auto& kind : out.transfer) kind.resize(count);
@@ -172,9 +83,10 @@ void add_operations(const Trace& trace, const TimesOfOps& times, const Steps& st
   }
 }
 
-Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const Steps& steps) {
+Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks,
+                     const ComparedSteps& steps) {
   Run run{&trace, TimesOfOps(trace.ops().size()), {}, {}, {}, {}};
-  TESSERA_ASSIGN(run.summary, summary_of(trace, steps, run.steps));
+  TESSERA_ASSIGN(run.summary, means_of_steps(trace, steps, run.steps));
   run.late = late_rank_of(run.summary);
   for (const Rank rank : ranks) TESSERA_TRY(add_rank(trace, rank, steps, run.times));
   const auto recorded = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1));
@@ -254,7 +166,31 @@ class Differences {
     return changed;
   }
 
+  /// What operations take longer in B (> 0) of which another share is beside collectives; one that
+  /// is slower by itself has no larger share of them. Collectives never take so much of a device
+  /// that an operation lasts more than half as long again.
+  Time beside_collectives() const {
+    constexpr double same_share = 0.05, slowed_most = 1.5;
+    Time sum = 0;
+    for (const OpPair& pair : pairs_.pairs) {
+      const OpTimes &a = a_.times[pair.a], &b = b_.times[pair.b];
+      if (a.duration == 0 || b.duration == 0 || is_collective(a_.trace->ops()[pair.a].kind)) {
+        continue;
+      }
+      const double more = share_of(b) - share_of(a);
+      const Time longer = b.duration - a.duration;
+      const auto [less, most] = std::minmax(a.duration, b.duration);
+      if (static_cast<double>(most) > slowed_most * static_cast<double>(less)) continue;
+      if (more > same_share ? longer > 0 : more < -same_share && longer < 0) sum += longer;
+    }
+    return sum / shared_;
+  }
+
  private:
+  static double share_of(const OpTimes& op) {
+    return static_cast<double>(op.beside) / static_cast<double>(op.duration);
+  }
+
   const Run& a_;
   const Run& b_;
   const OpPairs& pairs_;
@@ -286,22 +222,39 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
   }
 }
 
-void add_causes(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
+/// Of the median rank: what operations take for themselves, and what they take longer or shorter
+/// because more or less of them is beside collectives, which take bandwidth and processors.
+void add_compute(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
   Time all = 0;
   const auto computes = [](const storage::OpRow& op) { return !is_collective(op.kind); };
   const Time compute = b.parts.compute - a.parts.compute;
-  out.causes.push_back({"compute of the median rank", compute,
-                        differences.largest(&OpTimes::duration, computes, all),
-                        noise_of(a.steps.compute, b.steps.compute)});
+  // Whatever changes moves operations a little; it is named where it is most of the change.
+  const Time slowed = differences.beside_collectives();
+  const bool most = (slowed > 0) == (compute > 0) && 3 * std::abs(slowed) >= 2 * std::abs(compute);
+  const Time least = std::min(std::abs(slowed), std::abs(compute));
+  const Time beside = !most ? 0 : compute > 0 ? least : -least;
+  const Time noise = noise_of(a.steps.compute, b.steps.compute);
+  std::vector<ChangedOps> ops = differences.largest(&OpTimes::duration, computes, all);
+  out.causes.push_back({fmt::format("compute that {} collectives run beside, which slow it down",
+                                    beside > 0 ? "more or longer" : "fewer or shorter"),
+                        beside, ops, noise});
+  out.causes.push_back({"compute of the median rank", compute - beside, std::move(ops), noise});
+}
+
+void add_causes(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
+  Time all = 0;
+  add_compute(a, b, differences, out);
   add_transfers(a, b, differences, out);
   const Time late = b.late.late - a.late.late;
   const LateRank& who = late > 0 ? b.late : a.late;
-  out.causes.push_back({fmt::format("rank {} computes longer than the median rank in {}, and "
-                                    "the others wait for it",
-                                    who.rank, late > 0 ? "B" : "A"),
-                        late,
-                        {},
-                        noise_of(a.steps.late, b.steps.late)});
+  out.causes.push_back(
+      {fmt::format("rank {} {} longer than the median rank in {}, and "
+                   "the others wait for it",
+                   who.rank, who.computing ? "computes" : "is busy (host, copies, I/O)",
+                   late > 0 ? "B" : "A"),
+       late,
+       {},
+       noise_of(a.steps.late, b.steps.late)});
   const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
   std::vector<ChangedOps> waits = differences.largest(&OpTimes::waiting, collective, all);
   // The median rank waits for the late one about as long as that is late.
@@ -372,7 +325,7 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
                   "The traces have not recorded the operations of any step that both have.");
   }
   out.steps = to - from;
-  const Steps steps{first_steady(from, to), to};
+  const ComparedSteps steps{first_steady(from, to), to};
   const OpPairs pairs = pair_ops(a, b, from, to);
   out.matched = static_cast<std::int64_t>(pairs.pairs.size());
   out.collectives_only = pairs.collectives_only;

@@ -8,13 +8,27 @@
 
 namespace tessera::analysis {
 
+namespace {
+
+std::vector<const storage::Lane*> lanes_of(StreamRole role, const Trace& trace,
+                                           const std::vector<storage::Lane>& lanes) {
+  std::vector<const storage::Lane*> all;
+  for (const storage::Lane& lane : lanes) {
+    if (trace.stream(lane.stream).role == role) all.push_back(&lane);
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<const storage::Lane*> compute_lanes(const Trace& trace,
                                                 const std::vector<storage::Lane>& lanes) {
-  std::vector<const storage::Lane*> compute;
-  for (const storage::Lane& lane : lanes) {
-    if (trace.stream(lane.stream).role == StreamRole::compute) compute.push_back(&lane);
-  }
-  return compute;
+  return lanes_of(StreamRole::compute, trace, lanes);
+}
+
+std::vector<const storage::Lane*> collective_lanes(const Trace& trace,
+                                                   const std::vector<storage::Lane>& lanes) {
+  return lanes_of(StreamRole::communication, trace, lanes);
 }
 
 std::vector<std::pair<Time, Time>> exposed_parts(Lanes compute, Time begin, Time end) {

@@ -74,7 +74,7 @@ def kill_once(program, kind, command, folder, rng):
     limit = time.time() + 60
     while last_commit(trace) == 0 and time.time() < limit and run.poll() is None:
         time.sleep(0.005)
-    time.sleep(rng.uniform(0, 1.5))
+    time.sleep(rng.uniform(0, 3 if kind.startswith("mpirun") else 1.5))
     killed = time.time()
     if run.poll() is not None:
         return 0, f"it ended by itself, exit code {run.returncode}"
@@ -100,11 +100,14 @@ def main():
     parser.add_argument("--program", required=True, type=os.path.abspath)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--mpi", action="store_true")
+    parser.add_argument("--only", choices=["simulate", "train", "mpirun train"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    kinds = commands(arguments.program, arguments.mpi)
+    kinds = commands(arguments.program, arguments.mpi or arguments.only == "mpirun train")
+    if arguments.only:
+        kinds = {arguments.only: kinds[arguments.only]}
     lost = {kind: [] for kind in kinds}
     unreadable = early = 0
     end = time.time() + arguments.seconds
@@ -117,10 +120,11 @@ def main():
             seconds, why = kill_once(arguments.program, kind, kinds[kind], folder, rng)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        lost[kind].append(seconds)
         if "othing is in the recording yet" in why or "nothing was recorded" in why:
-            early += 1
-        elif why:
+            early += 1  # the run had not begun
+            continue
+        lost[kind].append(seconds)
+        if why:
             unreadable += 1
             print(f"kill {k} of {kind}, seed {arguments.seed}: {why}")
     for kind, times in lost.items():

@@ -109,6 +109,33 @@ TEST_CASE("compare names no cause that is not larger than what steps of a run di
         std::string::npos);
 }
 
+TEST_CASE("compare names who is late by the host, and collectives that slow compute down",
+          "[cli]") {
+  struct Case {
+    std::string model, flags, planted, cause;
+  };
+  for (const Case& c :
+       {Case{"gpt2", "--scheme zero3 --offload-optimizer nvme --batch 4", "--slow-rank 2:1.3",
+             "rank 2 is busy (host, copies, I/O) longer than the median rank in B"},
+        Case{"llama-3-8b", "--scheme fully_shard", with_links("inter_node", "bytes_per_s", 0.3),
+             "compute that more or longer collectives run beside"}}) {
+    const auto record = [&](const std::string& flags, const std::string& name) {
+      const auto run =
+          run_tessera("simulate " + test::example_model(c.model) +
+                      " -q --nodes 2 --steps 4 --jitter 0.01 " + flags + " -o " + name);
+      INFO(run.messages);
+      REQUIRE((run.exit_code == 0 || run.exit_code == 3));
+    };
+    record(c.flags + " --seed 1", "a.tessera");
+    record(c.flags + " --seed 2 " + c.planted, "b.tessera");
+    const nlohmann::json found = compare("a.tessera", "b.tessera");
+    INFO(found["causes"].dump(2));
+    CHECK(found["matched_share"].get<double>() >= 0.99);
+    REQUIRE(!found["causes"].empty());
+    CHECK(found["causes"][0]["what"].get<std::string>().find(c.cause) != std::string::npos);
+  }
+}
+
 TEST_CASE("compare pairs the collectives of a torch run with those of the same tree here",
           "[cli]") {
   const auto linear = [](const std::string& name, int rows, int columns) {

@@ -4,7 +4,7 @@
 //
 // TESSERA_FUZZ=nsys is of one reader, TESSERA_MUTATIONS=100000 runs more, TESSERA_MUTATION_SEED=17
 // begins at another seed, TESSERA_FUZZ_TRACES=FOLDER has more traces of our own to begin with.
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -46,6 +46,7 @@ Files files_at(const std::string& path) {
 namespace {
 
 constexpr double seconds_max = 5;
+constexpr int endless_seconds = 60;
 constexpr std::int64_t heap_anyway = 64 << 20;
 
 std::int64_t number_of(const char* variable, std::int64_t otherwise) {
@@ -78,6 +79,12 @@ void say_running() {
 void end_endless(int) {
   say_running();
   std::_Exit(99);
+}
+
+/// Seconds of CPU; 0: never.
+void end_after(int seconds) {
+  const itimerval timer{{}, {seconds, 0}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
 bool is_one_line(const std::string& message) {
@@ -151,9 +158,9 @@ class Damages {
   void read(std::size_t seed, std::int64_t size, bool whole) {
     restart_heap_use();
     const auto start = std::clock();
-    ::alarm(60);
+    end_after(endless_seconds);
     const Status status = reader_.read(folder_.string(), seed, whole);
-    ::alarm(0);
+    end_after(0);
     const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     const std::int64_t used = most_heap_used();
     slowest_ = std::max(slowest_, took);
@@ -178,7 +185,7 @@ class Damages {
 
 TEST_CASE("no damaged file crashes a reader, runs for long, takes much or is believed", "[fuzz]") {
   say_at_death(say_running);
-  std::signal(SIGALRM, end_endless);
+  std::signal(SIGPROF, end_endless);
   const TemporaryFolder folder;
   const char* const chosen = std::getenv("TESSERA_FUZZ");
   const std::int64_t first = number_of("TESSERA_MUTATION_SEED", 1);

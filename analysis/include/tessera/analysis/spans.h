@@ -35,6 +35,10 @@ using Lanes = std::span<const storage::Lane* const>;
 std::vector<const storage::Lane*> compute_lanes(const Trace& trace,
                                                 const std::vector<storage::Lane>& lanes);
 
+/// Those whose stream communicates.
+std::vector<const storage::Lane*> collective_lanes(const Trace& trace,
+                                                   const std::vector<storage::Lane>& lanes);
+
 /// `lane`, with span `index`, is of the rank that `compute` belongs to.
 SpanFacts facts_of(const Trace& trace, Lanes compute, const storage::Lane& lane, std::size_t index);
 
