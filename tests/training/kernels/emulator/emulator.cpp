@@ -103,6 +103,7 @@ void run_block() {
   block.of_block = {};
   block.of_warps.fill({});
   block.of_groups.fill({});
+  block.of_some = {};
   block.boxes.clear();
   std::fill(shared_memory.begin(), shared_memory.end(), std::uint8_t{0xFF});
   for (int k = 0; k < block.threads; ++k) {
@@ -110,6 +111,7 @@ void run_block() {
     fiber.done = false;
     fiber.copies.assign(1, {});
     fiber.products.assign(1, {});
+    fiber.additions.clear();
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, stack_bytes};
     fiber.context.uc_link = nullptr;
@@ -200,6 +202,7 @@ void finish_copies(std::size_t groups_left) {
   }
 }
 
+void wait_for_warp() { meet_warp(); }
 void wait_for_block() { meet(block.of_block, block.threads); }
 
 unsigned shared_address(const void* at) {
@@ -254,6 +257,20 @@ void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
     };
     r[j] = transposed ? at(inner, outer) | at(inner + 1, outer) << 16
                       : at(outer, inner) | at(outer, inner + 1) << 16;
+  }
+  meet_warp();
+}
+
+void store_matrices(void* row, const unsigned (&r)[4]) {
+  expect_aligned(row, 16);
+  Lane& own = lane_of_warp(own_lane());
+  std::copy(std::begin(r), std::end(r), own.a.begin());
+  meet_warp();
+  auto* const to = static_cast<std::uint16_t*>(row);
+  for (int column = 0; column < 8; ++column) {
+    const Lane& from = lane_of_warp(own_lane() % 8 * 4 + column / 2);
+    const unsigned pair = from.a[static_cast<std::size_t>(own_lane() / 8)];
+    to[column] = static_cast<std::uint16_t>(pair >> (16 * (column % 2)));
   }
   meet_warp();
 }
