@@ -84,14 +84,14 @@ struct Group {
   __device__ void multiply_keys(float (&scores)[key_eights][4], int tile) const {
     const Turn turn(tile);
     wait_for_phase(rooms.have_keys(turn.stage), turn.phase);
-    const unsigned char* const rows = rooms.queries() + number * 64 * 128;
+    const std::uint64_t rows = matrix_of(rooms.queries() + number * 64 * 128);
+    const std::uint64_t keys = matrix_of(rooms.keys(turn.stage));
     hold(scores);
     begin_products();
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       const int at = k / 4 * Rooms<T, D>::chunk_bytes + k % 4 * 32;
-      multiply_shared<T>(scores, matrix_of(rows + at), matrix_of(rooms.keys(turn.stage) + at),
-                         k > 0);
+      multiply_shared<T>(scores, further(rows, at), further(keys, at), k > 0);
     }
     end_products();
   }
@@ -101,13 +101,12 @@ struct Group {
                                   const unsigned (&weights)[key_rows / 16][4], int tile) const {
     const Turn turn(tile);
     wait_for_phase(rooms.have_values(turn.stage), turn.phase);
-    const unsigned char* const values = rooms.values(turn.stage);
+    const std::uint64_t values = matrix_of(rooms.values(turn.stage), Rooms<T, D>::chunk_bytes);
     hold(sums);
     begin_products();
 #pragma unroll
     for (int k = 0; k < key_rows / 16; ++k) {
-      multiply_kept<T>(sums, weights[k],
-                       matrix_of(values + k * 2 * swizzle_bytes, Rooms<T, D>::chunk_bytes));
+      multiply_kept<T>(sums, weights[k], further(values, k * 2 * swizzle_bytes));
     }
     end_products();
   }
@@ -120,7 +119,7 @@ template <class T, int D>
 __device__ void attend(const Rooms<T, D>& rooms, const AttentionShape& s, const Where& at, T* out,
                        float* statistics, float scale) {
   const Place place(at.tile, own_rows / tile_rows);
-  const int group_number = static_cast<int>(threadIdx.x) / group_threads - 1;
+  const int group_number = same_in_warp(static_cast<int>(threadIdx.x) / group_threads - 1);
   const Group<T, D> group{rooms, group_number};
   constexpr int eights = Group<T, D>::key_eights;
   // Of this warp among the block's; a tile of keys begins where the queries do.

@@ -195,31 +195,34 @@ struct KeyGroup {
   int number, lane, warp_row;  // of the group; of this warp among the block's keys
 
   __device__ KeyGroup()
-      : number(static_cast<int>(threadIdx.x) / group_threads - 1),
+      : number(same_in_warp(static_cast<int>(threadIdx.x) / group_threads - 1)),
         lane(static_cast<int>(threadIdx.x % warp_threads)),
         warp_row(number * 64 + static_cast<int>(threadIdx.x) % group_threads / warp_threads * 16) {}
 
   // Begins to = own rows others', where `own` has the block's keys.
   __device__ void multiply_rows(float (&to)[eights][4], const unsigned char* own,
                                 const unsigned char* others) const {
+    const std::uint64_t rows = matrix_of(own + number * 64 * 128);
+    const std::uint64_t columns = matrix_of(others);
     hold(to);
     begin_products();
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       const int along = k % 4 * 32;
-      multiply_shared<T>(to, matrix_of(own + number * 64 * 128 + k / 4 * block_keys * 128 + along),
-                         matrix_of(others + k / 4 * P::queries * 128 + along), k > 0);
+      multiply_shared<T>(to, further(rows, k / 4 * block_keys * 128 + along),
+                         further(columns, k / 4 * P::queries * 128 + along), k > 0);
     }
     end_products();
   }
   // Begins sums += kept others.
   __device__ void multiply_pairs(float (&sums)[D / 8][4], const unsigned (&kept)[eights / 2][4],
                                  const unsigned char* others) const {
+    const std::uint64_t rows = matrix_of(others, P::queries * 128);
     hold(sums);
     begin_products();
 #pragma unroll
     for (int k = 0; k < eights / 2; ++k) {
-      multiply_kept<T>(sums, kept[k], matrix_of(others + k * 2 * swizzle_bytes, P::queries * 128));
+      multiply_kept<T>(sums, kept[k], further(rows, k * 2 * swizzle_bytes));
     }
     end_products();
   }
@@ -228,14 +231,14 @@ struct KeyGroup {
   __device__ void multiply_changes(float (&to)[8][4], int step) const {
     const int rows = P::queries == 128 ? number : 0;
     const int columns = P::queries == 128 ? 0 : number;
-    const unsigned char* const changes = pieces.changes(step) + rows * block_keys * 128;
-    const unsigned char* const keys = pieces.keys() + columns * block_keys * 128;
+    const std::uint64_t changes = matrix_of(pieces.changes(step) + rows * block_keys * 128);
+    const std::uint64_t keys = matrix_of(pieces.keys() + columns * block_keys * 128);
     hold(to);
     begin_products();
 #pragma unroll
     for (int k = 0; k < block_keys / 16; ++k) {
-      multiply_columns<T>(to, matrix_of(changes + k * 2 * swizzle_bytes),
-                          matrix_of(keys + k * 2 * swizzle_bytes), k > 0);
+      multiply_columns<T>(to, further(changes, k * 2 * swizzle_bytes),
+                          further(keys, k * 2 * swizzle_bytes), k > 0);
     }
     end_products();
   }
@@ -314,7 +317,7 @@ __device__ void differentiate(const KeyGroup<T, D>& group, const AttentionShape&
     group.write_changes(changes, step);
     publish_shared();
     group.multiply_pairs(of_values, weights, pieces.gradient(turn.stage));
-    meet_threads<consumer_threads>();  // the other group's changes are there
+    // the other group's changes are there
     float sums[8][4];
     group.multiply_changes(sums, step);
     group.multiply_pairs(of_keys, changes, pieces.query(turn.stage));

@@ -307,4 +307,10 @@ __device__ inline std::uint64_t matrix_of(const void* at, int chunk_bytes = 16) 
          (static_cast<std::uint64_t>(shared_address(at)) >> 4 & 0x3FFF);
 }
 
+/// The matrix that begins so many bytes further on; addresses are the lower half of its words.
+__device__ inline std::uint64_t further(std::uint64_t matrix, int bytes) {
+  const auto low = static_cast<std::uint32_t>(matrix) + static_cast<std::uint32_t>(bytes >> 4);
+  return (matrix & 0xFFFFFFFF00000000ULL) | low;
+}
+
 }  // namespace tessera::device

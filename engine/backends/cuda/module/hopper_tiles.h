@@ -38,6 +38,15 @@ __device__ inline void load_tile(unsigned char* to, const TensorMap& map, int ro
   }
 }
 
+// The same number, of which the compiler now knows that all lanes have it.
+__device__ inline int same_in_warp(int number) {
+#ifdef __CUDA_ARCH__
+  return __shfl_sync(0xFFFFFFFFU, number, 0);
+#else
+  return number;
+#endif
+}
+
 // What a warp has read may be overwritten.
 __device__ inline void free_tile(Barrier* barrier) {
   if (threadIdx.x % warp_threads == 0) arrive(barrier);
