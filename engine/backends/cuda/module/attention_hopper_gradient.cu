@@ -317,7 +317,7 @@ __device__ void differentiate(const KeyGroup<T, D>& group, const AttentionShape&
     group.write_changes(changes, step);
     publish_shared();
     group.multiply_pairs(of_values, weights, pieces.gradient(turn.stage));
-    // the other group's changes are there
+    meet_threads<consumer_threads>();  // the other group's changes are there
     float sums[8][4];
     group.multiply_changes(sums, step);
     group.multiply_pairs(of_keys, changes, pieces.query(turn.stage));

@@ -79,21 +79,39 @@ bool look_at_warp(int first) {
   return all_done;
 }
 
-// A warp comes as far as it can before the next one moves at all: then a barrier that is missing
-// shows.
-void run_warps() {
-  bool all_done = false;
-  while (!all_done) {
+// Looks at the warps of a group until none of them can go on. Returns whether all are done.
+bool run_group(int begin, bool& moved) {
+  const int end = std::min(begin + group, block.threads);
+  bool all_done = true;
+  bool any = true;
+  while (any) {
+    any = false;
     all_done = true;
-    bool moved = false;
-    for (int first = 0; first < block.threads; first += warp) {
+    for (int first = begin; first < end; first += warp) {
       bool done = false;
       do {
         block.moved = false;
         done = look_at_warp(first);
-        moved = moved || block.moved;
+        any = any || block.moved;
       } while (block.moved);
       all_done = all_done && done;
+    }
+    moved = moved || any;
+  }
+  return all_done;
+}
+
+// A warp comes as far as it can before the next one moves at all, and so do groups of warps: then a
+// barrier that is missing shows. Every other block begins with its last group.
+void run_warps() {
+  const int groups = (block.threads + group - 1) / group;
+  const bool backwards = blockIdx.x % 2 == 1;
+  bool all_done = false;
+  while (!all_done) {
+    all_done = true;
+    bool moved = false;
+    for (int i = 0; i < groups; ++i) {
+      all_done &= run_group((backwards ? groups - 1 - i : i) * group, moved);
     }
     TESSERA_ASSERT(all_done || moved, "threads of a block wait at different places");
   }
