@@ -28,7 +28,9 @@ Result<OpenedRuntime> open_simulator(const RuntimeOptions& options, const Runtim
   lockstep.cost = opened.cost.get();
   lockstep.numerics = true;
   lockstep.aio = needs.aio;
-  if (options.device == "cuda") lockstep.processor = Processor::gpu;  // as a run there would
+  if (options.device == "cuda") {  // as a run there would
+    lockstep.processor = options.hopper_attention ? Processor::hopper : Processor::gpu;
+  }
   lockstep.sink = needs.sink;
   lockstep.recorded_ranks.resize(static_cast<std::size_t>(options.ranks));
   std::iota(lockstep.recorded_ranks.begin(), lockstep.recorded_ranks.end(), 0);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/math/hopper_gradient.h"
+
 namespace tessera::kernels {
 namespace {
 
@@ -21,6 +23,12 @@ Status DevicePlan::prepare(const AttentionShape& shape) {
   return Status(Code::not_supported,
                 fmt::format("attention with head_dim {} does not run on GPUs: at most {} does",
                             shape.head_dim, head_dim_max));
+}
+
+Bytes DevicePlan::temporary(const AttentionShape& shape, bool backward) const {
+  if (!backward) return Bytes{};
+  if (hopper_ && HopperGradient::takes(shape)) return HopperGradient(shape).end;
+  return Bytes{shape.rows() * std::int64_t{sizeof(float)}};
 }
 
 }  // namespace tessera::kernels

@@ -13,19 +13,24 @@ inline constexpr Bytes device_scratch_bytes{32 << 20};
 
 class DevicePlan final : public MathPlan {
  public:
+  /// `hopper`: attention by kernels for Hopper where they exist (Processor::hopper).
+  explicit DevicePlan(bool hopper = false) : hopper_(hopper) {}
+
   Status prepare(const MatmulShape&) override { return {}; }
   Status prepare(const AttentionShape& shape) override;
   Bytes scratch() const override { return device_scratch_bytes; }
-  /// Backward: one number per row, the product of what attention gave and its gradient.
-  Bytes temporary(const AttentionShape& shape, bool backward) const override {
-    return Bytes{backward ? shape.rows() * std::int64_t{sizeof(float)} : 0};
-  }
+  /// Backward: one number per row, the product of what attention gave and its gradient; or a
+  /// HopperGradient, which begins with them.
+  Bytes temporary(const AttentionShape& shape, bool backward) const override;
   std::int64_t logits_rows() const override { return 1024; }
   /// Tensor cores are fed by 16 bytes at a time only if each row begins at a multiple of them. 64:
   /// then a row of halves begins at a cache line.
   std::int64_t logits_stride(std::int64_t vocabulary) const override {
     return (vocabulary + 63) / 64 * 64;
   }
+
+ private:
+  bool hopper_;
 };
 
 }  // namespace tessera::kernels

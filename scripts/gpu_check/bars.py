@@ -7,6 +7,7 @@ BARS = [  # what; part; figures; asked
      f"at most {test_parts.LOSS_BAR:.0e} in 100 steps"),
     ("a run repeated, deterministic", "repeats", ("weights",), "bitwise equal"),
     ("kernels against their CPU twins", "kernels", ("tests",), "all pass"),
+    ("attention's kernels for Hopper, likewise", "hopper", ("tests",), "all pass"),
     ("ranks that share the GPU", "ranks", ("worlds", "ranks"), "as the simulator, 1 to 3 ranks"),
     ("parameters in files, through host memory and past it", "files",
      ("through host memory", "past host memory"), "the losses of a run without files"),

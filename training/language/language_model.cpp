@@ -115,7 +115,7 @@ void LanguageModel::State::end(std::int32_t micro_batch, const BodyContext& cont
 
 kernels::Math* LanguageModel::State::math(const BodyContext& context) const {
   kernels::Math* const on_device = context.kernels().math();
-  TESSERA_ASSERT(on_device == nullptr || plan->shape.processor == Processor::gpu,
+  TESSERA_ASSERT(on_device == nullptr || plan->shape.processor != Processor::cpu,
                  "LanguageModelOptions::processor is the runtime's");
   if (on_device != nullptr) return on_device;
   kernels::limit_threads(plan->shape.threads);
@@ -196,13 +196,13 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                   fmt::format("modules compute in {}, but parameters are {}: choose one of them",
                               name_of(options.dtype), name_of(options.parameters)));
   }
-  if (options.documents && options.processor == Processor::gpu) {
+  if (options.documents && options.processor != Processor::cpu) {
     return Status(Code::not_supported,
                   "documents within a sequence, and tokens that are not learned, are computed on "
                   "CPUs only: train on tokens without borders, or on CPUs");
   }
   const bool drops = options.dropout && model.mathematics.drops();
-  if (drops && options.processor == Processor::gpu) {
+  if (drops && options.processor != Processor::cpu) {
     return Status(Code::not_supported,
                   fmt::format("{} has dropout, which is computed on CPUs only: switch it off, or "
                               "train on CPUs",

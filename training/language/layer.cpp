@@ -45,7 +45,7 @@ const void* Weights::matrix(const Call& call, const Slot& slot) const {
 // Kernels of GPUs load vectors of any type.
 kernels::ConstArray Weights::vector(const Call& call, const Slot& slot, int place) const {
   if (slot.read < 0) return {};
-  if (shape_.processor == Processor::gpu) return call.parameter(slot);
+  if (shape_.processor != Processor::cpu) return call.parameter(slot);
   return wide_vector(call, slot, place);
 }
 

@@ -44,7 +44,7 @@ class Planner {
     if (!m.refused.empty()) {
       return Status(Code::not_supported, fmt::format("{}: {}", model_.name, m.refused.front()));
     }
-    if (m.on_cpus_only && plan_.shape.processor == Processor::gpu) {
+    if (m.on_cpus_only && plan_.shape.processor != Processor::cpu) {
       return Status(Code::not_supported,
                     fmt::format("{}: models of this family are computed on CPUs only: train on "
                                 "CPUs, or a model of the family of GPT-2 or Llama",

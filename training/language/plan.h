@@ -41,7 +41,8 @@ struct Plan {
   explicit Plan(const Shape& s)
       : shape(s),
         host(s.threads, s.processor == Processor::cpu ? kernels::HostMath::Memory::given
-                                                      : kernels::HostMath::Memory::own) {}
+                                                      : kernels::HostMath::Memory::own),
+        device_(s.processor == Processor::hopper) {}
 
   kernels::MathPlan& math() {
     return shape.processor == Processor::cpu ? static_cast<kernels::MathPlan&>(host) : device_;

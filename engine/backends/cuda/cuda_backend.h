@@ -45,7 +45,9 @@ class CudaBackend final : public ProcessRuntime {
   std::string device() const override { return device_name_; }
   GraphCounts graphs() const override { return graphs_.counts(); }
 
-  Processor processor() const override { return Processor::gpu; }
+  Processor processor() const override {
+    return options_.hopper_attention ? Processor::hopper : Processor::gpu;
+  }
   Result<PerRank<float>> read(const View& scalar) override;
   PerRank<Time> now() const override {
     return PerRank<Time>(options_.clock ? options_.clock() : 0);

@@ -83,8 +83,9 @@ enum class DType : std::uint8_t {
   uint8 = 6,
 };
 
-/// The processor that computes on a rank's numbers.
-enum class Processor : std::uint8_t { cpu, gpu };
+/// The processor that computes on a rank's numbers. `hopper`: a GPU whose attention takes what only
+/// Hopper has, and more memory.
+enum class Processor : std::uint8_t { cpu, gpu, hopper };
 
 /// Bytes of one element.
 constexpr Bytes size_of(DType dtype) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and attention of GPUs, carried out by the emulator, against those of the CPU.
+#include "engine/math/hopper_gradient.h"
 #include "tests/training/kernels/both_maths.h"
 
 namespace tessera {
@@ -93,7 +94,8 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
   if (!fused) {
     for (int k = 0; k < 4; ++k) arrays.push_back(any(tokens * s.kv_stride, s.dtype, 1));
   }
-  std::vector<float> temporary(static_cast<std::size_t>(s.rows()));
+  const Bytes needed = kernels::DevicePlan(sizes.hopper).temporary(s, true);
+  std::vector<float> temporary(static_cast<std::size_t>(needed.value / 4));
   const double near = test::attention_tolerance(s.dtype);
   Both{.hopper = sizes.hopper}.compare(arrays, near, [&](kernels::Math& m, auto& x) {
     const auto heads = [&](std::size_t first, std::size_t rest) {
@@ -106,6 +108,27 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
     m.attention_backward(s, {in.q, in.k, in.v}, {x[1].array(), x[2].array()}, floats(x[3]),
                          heads(4, 7), {temporary.data(), nullptr});
   });
+}
+
+// A block waits for the one with the keys before its own, which must have begun.
+TEST_CASE("on Hopper each head's blocks begin in the order of their keys", "[device]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    test::Random random(seed);
+    AttentionShape s{.batch = 1 + random.below(20), .length = 1 + random.below(9'000)};
+    s.head_dim = random.chance(50) ? 64 : 128;
+    s.kv_heads = 1 + random.below(40);
+    s.heads = s.kv_heads * (1 + random.below(8));
+    const kernels::BlockOrder order(s, kernels::HopperGradient(s).tiles);
+    std::vector<int> next(static_cast<std::size_t>(order.heads), 0);
+    bool in_order = true;
+    for (int number = 0; number < order.blocks(); ++number) {
+      const auto [head, tile] = order.block(number);
+      in_order = in_order && tile == next.at(static_cast<std::size_t>(head))++;
+    }
+    CHECK(in_order);
+    CHECK(next == std::vector<int>(next.size(), order.tiles));
+  }
 }
 
 }  // namespace tessera

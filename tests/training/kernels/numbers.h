@@ -61,10 +61,13 @@ inline void check_near(const Numbers& actual, const Doubles& expected, double to
   double largest = 0;
   for (double e : expected) largest = std::max(largest, std::abs(e));
   double worst = 0;
+  bool same_nans = true;  // which std::max does not see
   for (std::size_t i = 0; i < expected.size(); ++i) {
     worst = std::max(worst, std::abs(actual[i] - expected[i]));
+    same_nans = same_nans && std::isnan(actual[i]) == std::isnan(expected[i]);
   }
   CHECK(worst <= tolerance * (largest + 1e-3));
+  CHECK(same_nans);
 }
 
 /// A few units in the last place, times what sums lose.

@@ -259,11 +259,16 @@ int attention_forward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
 
 int attention_backward(const AttentionShape& s, const HeadArrays<ConstArray>& in,
                        const AttentionOut& out, const float* statistics,
-                       const HeadArrays<Array>& gradients, float* along, CudaStream stream) {
+                       const HeadArrays<Array>& gradients, void* temporary, bool hopper,
+                       CudaStream stream) {
+  auto* const along = static_cast<float*>(temporary);
   return typed_launch(s.dtype, [&]<class T>(T*) {
     const T* const dout = out.gradient.as<T>();
     int code = products_along(s, out.values.as<T>(), dout, along, stream);
     if (code != 0) return code;
+    if (hopper && fits_hopper_gradient(s, in, out.gradient)) {
+      return hopper_backward(s, in, out.gradient, statistics, gradients, temporary, stream);
+    }
     if (fits_tiles(s, in, out.gradient)) {
       return tiles_backward(s, in, out, statistics, gradients, along, stream);
     }

@@ -2,19 +2,15 @@
 // Causal attention on Hopper (FlashAttention-3, arXiv 2407.08608): one warp fetches keys and
 // values, two groups of four warps have 64 queries each. While a group's products of one tile of
 // keys run, it turns the scores of the tile before into weights.
-#include "engine/backends/cuda/module/attention_tiles.h"
-#include "engine/backends/cuda/module/hopper.h"
+#include "engine/backends/cuda/module/hopper_tiles.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/softmax_tiles.h"
 
 namespace tessera::device {
 namespace {
 
-constexpr int consumers = 2;              // groups of warps
 constexpr int own_rows = 64 * consumers;  // queries of a block
 constexpr int key_rows = 128;             // of a tile
-constexpr int stages = 2;                 // tiles of keys and values that there is room for
-constexpr int block_size = group_threads * (1 + consumers);
 static_assert(own_rows == key_rows, "one tile of keys is cut by the diagonal");
 
 // What the block keeps in shared memory. Rows of more than 64 columns are several matrices.
@@ -27,10 +23,7 @@ struct Rooms {
 
   unsigned char* base;
 
-  __device__ Rooms() {
-    unsigned char* const given = shared_bytes();
-    base = given + (swizzle_bytes - shared_address(given) % swizzle_bytes) % swizzle_bytes;
-  }
+  __device__ Rooms() : base(swizzled_memory()) {}
   __device__ unsigned char* queries() const { return base; }
   __device__ unsigned char* keys(int stage) const { return base + (1 + stage) * tile_bytes; }
   __device__ unsigned char* values(int stage) const { return keys(stages + stage); }
@@ -53,23 +46,11 @@ struct Rooms {
       begin_barrier(read_values(s), consumers * group_warps);
     }
   }
-  __device__ void load(unsigned char* to, const TensorMap& map, Barrier* barrier, int head,
-                       int token, int sequence) const {
+  __device__ void load(unsigned char* to, const TensorMap& map, Barrier* barrier,
+                       const TileRows& from) const {
     arrive_expecting(barrier, tile_bytes);
-    for (int c = 0; c < chunks; ++c) {
-      load_box(to + c * chunk_bytes, map, barrier, c * swizzle_columns, head, token, sequence);
-    }
+    load_tile<D>(to, map, key_rows, barrier, from);
   }
-};
-
-// The number of a tile in the order in which they come: where it lies, and how often that place has
-// been used before, modulo 2.
-struct Turn {
-  int stage;
-  unsigned phase;
-
-  __device__ explicit Turn(int number)
-      : stage(number % stages), phase(static_cast<unsigned>(number / stages % 2)) {}
 };
 
 struct Where {
@@ -80,16 +61,14 @@ struct Where {
 template <class T, int D>
 __device__ void fetch(const Rooms<T, D>& rooms, const TensorMap& q, const TensorMap& k,
                       const TensorMap& v, const Where& at) {
-  rooms.load(rooms.queries(), q, rooms.have_queries(), at.head, at.tile * own_rows, at.sequence);
+  rooms.load(rooms.queries(), q, rooms.have_queries(), {at.head, at.tile * own_rows, at.sequence});
   for (int n = 0; n <= at.tile; ++n) {
     const Turn turn(n);
-    const int token = (at.tile - n) * key_rows;
+    const TileRows rows{at.kv_head, (at.tile - n) * key_rows, at.sequence};
     wait_for_phase(rooms.read_keys(turn.stage), turn.phase ^ 1U);
-    rooms.load(rooms.keys(turn.stage), k, rooms.have_keys(turn.stage), at.kv_head, token,
-               at.sequence);
+    rooms.load(rooms.keys(turn.stage), k, rooms.have_keys(turn.stage), rows);
     wait_for_phase(rooms.read_values(turn.stage), turn.phase ^ 1U);
-    rooms.load(rooms.values(turn.stage), v, rooms.have_values(turn.stage), at.kv_head, token,
-               at.sequence);
+    rooms.load(rooms.values(turn.stage), v, rooms.have_values(turn.stage), rows);
   }
 }
 
@@ -105,14 +84,14 @@ struct Group {
   __device__ void multiply_keys(float (&scores)[key_eights][4], int tile) const {
     const Turn turn(tile);
     wait_for_phase(rooms.have_keys(turn.stage), turn.phase);
-    const unsigned char* const rows = rooms.queries() + number * 64 * 128;
+    const std::uint64_t rows = matrix_of(rooms.queries() + number * 64 * 128);
+    const std::uint64_t keys = matrix_of(rooms.keys(turn.stage));
     hold(scores);
     begin_products();
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       const int at = k / 4 * Rooms<T, D>::chunk_bytes + k % 4 * 32;
-      multiply_shared<T>(scores, matrix_of(rows + at), matrix_of(rooms.keys(turn.stage) + at),
-                         k > 0);
+      multiply_shared<T>(scores, further(rows, at), further(keys, at), k > 0);
     }
     end_products();
   }
@@ -122,41 +101,25 @@ struct Group {
                                   const unsigned (&weights)[key_rows / 16][4], int tile) const {
     const Turn turn(tile);
     wait_for_phase(rooms.have_values(turn.stage), turn.phase);
-    const unsigned char* const values = rooms.values(turn.stage);
+    const std::uint64_t values = matrix_of(rooms.values(turn.stage), Rooms<T, D>::chunk_bytes);
     hold(sums);
     begin_products();
 #pragma unroll
     for (int k = 0; k < key_rows / 16; ++k) {
-      multiply_kept<T>(sums, weights[k],
-                       matrix_of(values + k * 2 * swizzle_bytes, Rooms<T, D>::chunk_bytes));
+      multiply_kept<T>(sums, weights[k], further(values, k * 2 * swizzle_bytes));
     }
     end_products();
   }
 
-  // This warp has read them.
-  __device__ void free_keys(int tile) const { done(rooms.read_keys(Turn(tile).stage)); }
-  __device__ void free_values(int tile) const { done(rooms.read_values(Turn(tile).stage)); }
-  static __device__ void done(Barrier* barrier) {
-    if (threadIdx.x % warp_threads == 0) arrive(barrier);
-  }
+  __device__ void free_keys(int tile) const { free_tile(rooms.read_keys(Turn(tile).stage)); }
+  __device__ void free_values(int tile) const { free_tile(rooms.read_values(Turn(tile).stage)); }
 };
-
-template <class T, int N>
-__device__ void round_weights(unsigned (&to)[N / 2][4], const float (&p)[N][4]) {
-#pragma unroll
-  for (int k = 0; k < N / 2; ++k) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      to[k][i] = pack<T>(p[2 * k + i / 2][i % 2 * 2], p[2 * k + i / 2][i % 2 * 2 + 1]);
-    }
-  }
-}
 
 template <class T, int D>
 __device__ void attend(const Rooms<T, D>& rooms, const AttentionShape& s, const Where& at, T* out,
                        float* statistics, float scale) {
   const Place place(at.tile, own_rows / tile_rows);
-  const int group_number = static_cast<int>(threadIdx.x) / group_threads - 1;
+  const int group_number = same_in_warp(static_cast<int>(threadIdx.x) / group_threads - 1);
   const Group<T, D> group{rooms, group_number};
   constexpr int eights = Group<T, D>::key_eights;
   // Of this warp among the block's; a tile of keys begins where the queries do.
@@ -173,7 +136,7 @@ __device__ void attend(const Rooms<T, D>& rooms, const AttentionShape& s, const 
   group.free_keys(0);
   mask(p, place, row, 0);
   softmax.take(p, shrink, scale * log2_e);
-  round_weights<T>(weights, p);
+  round_pairs<T>(weights, p);
   for (int n = 1; n <= at.tile; ++n) {
     group.multiply_keys(p, n);
     group.multiply_values(sums, weights, n - 1);
@@ -189,7 +152,7 @@ __device__ void attend(const Rooms<T, D>& rooms, const AttentionShape& s, const 
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[k][i] *= shrink[i / 2];
     }
-    round_weights<T>(weights, p);
+    round_pairs<T>(weights, p);
   }
   group.multiply_values(sums, weights, at.tile);
   wait_for_products<0>();
@@ -209,7 +172,7 @@ __device__ void attend(const Rooms<T, D>& rooms, const AttentionShape& s, const 
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(block_size, 1)
+__global__ void __launch_bounds__(hopper_block, 1)
     hopper_forward_kernel(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
                           const __grid_constant__ TensorMap v, AttentionShape s, T* out,
                           float* statistics, float scale) {
@@ -232,19 +195,19 @@ __global__ void __launch_bounds__(block_size, 1)
 template <class T, int D>
 int forward(const AttentionShape& s, const HeadArrays<ConstArray>& in, T* out, float* statistics,
             CudaStream stream) {
-  const auto boxes = [&](const ConstArray& from, std::int64_t heads, std::int64_t stride) {
-    return HeadBoxes{from.data, s.head_dim, heads,    s.length,
-                     s.batch,   stride,     key_rows, s.dtype == DType::bfloat16};
-  };
   TensorMap q, k, v;
-  int code = make_map(boxes(in.q, s.heads, s.q_stride), q);
-  if (code == 0) code = make_map(boxes(in.k, s.kv_heads, s.kv_stride), k);
-  if (code == 0) code = make_map(boxes(in.v, s.kv_heads, s.kv_stride), v);
+  int code = make_map(boxes_of(s, in.q.data, s.heads, s.q_stride, own_rows), q);
+  if (code == 0) {
+    code = make_map(boxes_of(s, in.k.data, s.kv_heads, s.kv_stride, key_rows), k);
+  }
+  if (code == 0) {
+    code = make_map(boxes_of(s, in.v.data, s.kv_heads, s.kv_stride, key_rows), v);
+  }
   if (code != 0) return code;
   const dim3 blocks(static_cast<unsigned>((s.length + own_rows - 1) / own_rows),
                     static_cast<unsigned>(s.heads), static_cast<unsigned>(s.batch));
-  return launch(hopper_forward_kernel<T, D>, {blocks, block_size, Rooms<T, D>::bytes}, stream, q, k,
-                v, s, out, statistics, scale_of(s));
+  return launch(hopper_forward_kernel<T, D>, {blocks, hopper_block, Rooms<T, D>::bytes}, stream, q,
+                k, v, s, out, statistics, scale_of(s));
 }
 
 template <class T>

@@ -52,17 +52,27 @@ __device__ inline std::int64_t out_offset(const AttentionShape& s, std::int64_t 
 // 16 rows from `row` on do not see columns behind themselves, of which those of p begin at
 // `column`; `transposed`: columns do not see rows.
 template <int N>
-__device__ inline void mask(float (&p)[N][4], const Place& at, int row, int column,
+__device__ inline void mask(float (&p)[N][4], int lane, int row, int column,
                             bool transposed = false) {
 #pragma unroll
   for (int n = 0; n < N; ++n) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      const int r = row + at.group + k / 2 * 8;
-      const int c = column + n * 8 + at.pair * 2 + k % 2;
+      const int r = row + lane / 4 + k / 2 * 8;
+      const int c = column + n * 8 + lane % 4 * 2 + k % 2;
       if (transposed ? c < r : c > r) p[n][k] = lowest;
     }
   }
+}
+template <int N>
+__device__ inline void mask(float (&p)[N][4], const Place& at, int row, int column,
+                            bool transposed = false) {
+  mask(p, at.group * 4 + at.pair, row, column, transposed);
+}
+
+// 2 to the power of a score, times the scale and log2_e, minus this is the weight.
+__device__ inline float weight_offset(const float* statistics, std::int64_t row) {
+  return statistics[2 * row] * log2_e - log2f(statistics[2 * row + 1]);
 }
 
 // All rows of a block, in `groups` tiles that follow each other.

@@ -14,8 +14,7 @@ constexpr int query_eights = D == 64 ? 4 : 8;
 template <int D>
 constexpr int key_eights = D >= 64 ? 4 : 8;
 
-// Per query: what makes 2 to the power of a score minus it the weight, and the product of output
-// and gradient.
+// Per query: its weight_offset, and the product of output and gradient.
 struct alignas(8) RowNumbers {
   float offset, along;
 };
@@ -25,7 +24,7 @@ __device__ RowNumbers row_numbers(const AttentionShape& s, const float* statisti
                                   std::int64_t t) {
   if (t >= s.length) return {-lowest, 0};
   const std::int64_t row = (batch * s.heads + head) * s.length + t;
-  return {statistics[2 * row] * log2_e - log2f(statistics[2 * row + 1]), along[row]};
+  return {weight_offset(statistics, row), along[row]};
 }
 
 // Scores become weights; products of gradients and values become gradients of scores, but for the

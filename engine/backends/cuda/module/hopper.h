@@ -178,6 +178,16 @@ __device__ inline void hold(float (&c)[N][4]) {
       : TESSERA_NUMBERS_128 \
       : "l"(a), "l"(b), "r"(add ? 1 : 0))
 
+#define TESSERA_WGMMA_SHARED_64(types, by_columns) \
+  asm volatile( \
+      "{.reg .pred p; setp.ne.b32 p, %34, 0;" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." types " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
+      "%32, %33, p, 1, 1, " by_columns ", " by_columns ";}" \
+      : TESSERA_NUMBERS_64 \
+      : "l"(a), "l"(b), "r"(add ? 1 : 0))
+
 #define TESSERA_WGMMA_KEPT_128(types) \
   asm volatile( \
       "{.reg .pred p; setp.ne.b32 p, %69, 0;" \
@@ -202,15 +212,30 @@ __device__ inline void hold(float (&c)[N][4]) {
 
 // clang-format on
 
-/// c = a b, or c += a b: 64 x 16 by 16 x 128, both in shared memory with 16 of their 64 columns, b
+/// c = a b, or c += a b: 64 x 16 by 16 x 8 N, both in shared memory with 16 of their 64 columns, b
 /// transposed. `a` and `b`: as matrix_of.
-template <class T>
-__device__ inline void multiply_shared(float (&c)[16][4], std::uint64_t a, std::uint64_t b,
+template <class T, int N>
+__device__ inline void multiply_shared(float (&c)[N][4], std::uint64_t a, std::uint64_t b,
                                        bool add) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
+  if constexpr (N == 8 && std::is_same_v<T, BFloat16>) {
+    TESSERA_WGMMA_SHARED_64("bf16.bf16", "0");
+  } else if constexpr (N == 8) {
+    TESSERA_WGMMA_SHARED_64("f16.f16", "0");
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
     TESSERA_WGMMA_SHARED_128("bf16.bf16");
   } else {
     TESSERA_WGMMA_SHARED_128("f16.f16");
+  }
+}
+
+/// The same of the other two: 16 of their rows, a transposed.
+template <class T>
+__device__ inline void multiply_columns(float (&c)[8][4], std::uint64_t a, std::uint64_t b,
+                                        bool add) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    TESSERA_WGMMA_SHARED_64("bf16.bf16", "1");
+  } else {
+    TESSERA_WGMMA_SHARED_64("f16.f16", "1");
   }
 }
 
@@ -259,13 +284,17 @@ void take_registers() {}
 inline void begin_products() {}
 template <int N>
 void hold(float (&)[N][4]) {}
+template <class T, int N>
+void multiply_shared(float (&c)[N][4], std::uint64_t a, std::uint64_t b, bool add) {
+  emulator::multiply_later<T>({&c[0][0], N, nullptr, a, b, add, false, false});
+}
 template <class T>
-void multiply_shared(float (&c)[16][4], std::uint64_t a, std::uint64_t b, bool add) {
-  emulator::multiply_later<T>({&c[0][0], 16, nullptr, a, b, add});
+void multiply_columns(float (&c)[8][4], std::uint64_t a, std::uint64_t b, bool add) {
+  emulator::multiply_later<T>({&c[0][0], 8, nullptr, a, b, add, true, true});
 }
 template <class T, int N>
 void multiply_kept(float (&c)[N][4], const unsigned (&a)[4], std::uint64_t b) {
-  emulator::multiply_later<T>({&c[0][0], N, a, 0, b, true});
+  emulator::multiply_later<T>({&c[0][0], N, a, 0, b, true, false, true});
 }
 #endif
 
@@ -276,6 +305,12 @@ __device__ inline std::uint64_t matrix_of(const void* at, int chunk_bytes = 16) 
   const auto field = [](int bytes) { return static_cast<std::uint64_t>(bytes >> 4); };
   return swizzled | field(swizzle_bytes) << 32 | field(chunk_bytes) << 16 |
          (static_cast<std::uint64_t>(shared_address(at)) >> 4 & 0x3FFF);
+}
+
+/// The matrix that begins so many bytes further on; addresses are the lower half of its words.
+__device__ inline std::uint64_t further(std::uint64_t matrix, int bytes) {
+  const auto low = static_cast<std::uint32_t>(matrix) + static_cast<std::uint32_t>(bytes >> 4);
+  return (matrix & 0xFFFFFFFF00000000ULL) | low;
 }
 
 }  // namespace tessera::device

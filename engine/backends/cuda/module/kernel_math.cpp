@@ -129,8 +129,8 @@ class KernelMath final : public DeviceMath {
                           const HeadArrays<Array>& gradients,
                           const AttentionMemory& memory) override {
     call("attention_backward", [&] {
-      return device::attention_backward(shape, in, out, statistics, gradients,
-                                        static_cast<float*>(memory.temporary), stream_);
+      return device::attention_backward(shape, in, out, statistics, gradients, memory.temporary,
+                                        hopper_attention_, stream_);
     });
   }
 

@@ -75,12 +75,14 @@ int norm_backward(const NormShape& shape, const float* dy, ConstArray weight, Co
                   const float* reciprocal, float* dx, const NormGradients& gradients,
                   CudaStream stream);
 
-// attention.cu; `along`: a number per row; `hopper`: by attention_hopper.cu where it fits
+// attention.cu; `hopper`: by attention_hopper*.cu where it fits; `temporary`: as
+// kernels::DevicePlan
 int attention_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                       float* statistics, bool hopper, CudaStream stream);
 int attention_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
                        const AttentionOut& out, const float* statistics,
-                       const HeadArrays<Array>& gradients, float* along, CudaStream stream);
+                       const HeadArrays<Array>& gradients, void* temporary, bool hopper,
+                       CudaStream stream);
 
 // attention_tiles*.cu: the same with tensor cores, where the sizes allow it
 bool fits_tiles(const AttentionShape& shape, const HeadArrays<ConstArray>& in, ConstArray out);
@@ -90,9 +92,15 @@ int tiles_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in
                    const AttentionOut& out, const float* statistics,
                    const HeadArrays<Array>& gradients, const float* along, CudaStream stream);
 
-// attention_hopper.cu: the same with what only Hopper's multiprocessors have
+// attention_hopper*.cu: the same with what only Hopper's multiprocessors have; `memory`: as
+// kernels::HopperGradient, of which `along` has been computed
 bool fits_hopper(const AttentionShape& shape, const HeadArrays<ConstArray>& in);
 int hopper_forward(const AttentionShape& shape, const HeadArrays<ConstArray>& in, Array out,
                    float* statistics, CudaStream stream);
+bool fits_hopper_gradient(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                          ConstArray out_gradient);
+int hopper_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                    ConstArray out_gradient, const float* statistics,
+                    const HeadArrays<Array>& gradients, void* memory, CudaStream stream);
 
 }  // namespace tessera::device

@@ -7,9 +7,11 @@
 #include "engine/backends/cuda/module/nccl_profiler.h"
 #include "engine/backends/cuda/module/tables.h"
 
+#if NCCL_VERSION_CODE >= 22700
 // An older library has none of these; the module opens all the same.
 #pragma weak ncclCommWindowRegister
 #pragma weak ncclCommWindowDeregister
+#endif
 
 namespace tessera {
 namespace {
@@ -27,10 +29,12 @@ cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(s
 ncclDataType_t native(NcclType type) { return static_cast<ncclDataType_t>(type); }
 ncclRedOp_t native(NcclOp op) { return static_cast<ncclRedOp_t>(op); }
 
-ncclConfig_t config(const NcclCommOptions& options) {
+ncclConfig_t config([[maybe_unused]] const NcclCommOptions& options) {
   ncclConfig_t made = NCCL_CONFIG_INITIALIZER;
   made.blocking = 0;
+#if NCCL_VERSION_CODE >= 22700
   made.commName = options.name;
+#endif
 #if NCCL_VERSION_CODE >= 22800
   if (options.copy_engines) made.CTAPolicy = NCCL_CTA_POLICY_ZERO;
 #endif

@@ -79,8 +79,9 @@ struct CudaOptions {
   /// Products of float32 matrices take their operands with TF32's 10 bits of mantissa, for tensor
   /// cores: several times as fast, and other bits than on a CPU. Sums stay float32.
   bool tf32 = false;
-  /// Attention's forward pass by kernels for Hopper (wgmma, TMA) where they fit: halves, heads of
-  /// 64 or 128, compute capability 9. Sums of other tiles: other bits than without. No GPU has run
+  /// Attention and its gradient by kernels for Hopper (wgmma, TMA) where they fit: halves, heads of
+  /// 64 or 128, compute capability 9. The gradient takes 4 more bytes for each number of a layer's
+  /// queries. Sums of other tiles: other bits than without, the same in each run. No GPU has run
   /// them yet.
   bool hopper_attention = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so

@@ -39,13 +39,23 @@ struct Lane {
   const std::uint16_t* row = nullptr;
 };
 
+/// Floats of shared memory on their way to sums.
+struct Addition {
+  float* to;
+  const float* from;
+  std::size_t count;
+  bool add;
+  std::vector<float> read;
+};
+
 struct Fiber {
   ucontext_t context{};
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
   bool done = false;
   std::vector<std::vector<Copy>> copies;       // by group; the last one is open
   std::vector<std::vector<Product>> products;  // likewise
-  void* fake_stack = nullptr;                  // of the address sanitizer
+  std::vector<Addition> additions;
+  void* fake_stack = nullptr;  // of the address sanitizer
 };
 
 struct Block {
@@ -56,6 +66,7 @@ struct Block {
   ucontext_t home{};
   std::array<Fiber, threads_max> fibers;
   Meeting of_block;
+  Meeting of_some;  // of its threads: a barrier with a number
   std::array<Meeting, threads_max / warp> of_warps;
   std::array<Meeting, threads_max / group> of_groups;
   std::array<Lane, threads_max> lanes;

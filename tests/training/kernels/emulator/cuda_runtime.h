@@ -60,6 +60,7 @@ unsigned char* shared_bytes();
 /// The shared memory of a block, which a test may make that of a smaller card.
 std::size_t& shared_bytes_max();
 void wait_for_block();
+void wait_for_warp();
 /// Moves so many bytes by one instruction, of which `at` is the place in memory.
 void access(void* to, const void* from, const void* at, std::size_t bytes);
 float from_lane(float x, int lane);
@@ -91,14 +92,30 @@ void wait_for_phase(Barrier* barrier, unsigned phase);
 void load_box(void* to, Barrier* barrier, int rows,
               const std::function<std::uint16_t(int row, int column)>& number);
 
+/// Bytes likewise.
+void load_bytes(void* to, const void* from, int bytes, Barrier* barrier);
+
+/// Shared memory is read when somebody waits for that, and added when they wait for sums.
+void add_floats(float* to, const float* from, int bytes, bool add);
+void wait_for_reads();
+void wait_for_sums();
+unsigned take_ticket(unsigned* tickets);
+/// Blocks run one after another: a turn that has not come never does.
+void wait_for_turn(const unsigned* turns, unsigned number);
+void pass_turn(unsigned* turns, unsigned number);
+void meet_threads(int count);
+void store_matrices(void* row, const unsigned (&r)[4]);
+inline void publish_shared() {}
+
 /// "wgmma.mma_async" of 64 x 16 by 16 x 8 eights: carried out when it is waited for.
 struct Product {
   float* c;  // of this thread
   int eights;
-  const unsigned* a;     // of this thread; null: in shared memory, and b is transposed
+  const unsigned* a;     // of this thread; null: in shared memory
   std::uint64_t from_a;  // matrix descriptors
   std::uint64_t from_b;
   bool add;
+  bool columns_of_a, columns_of_b;  // neighbours in memory are those of a column of 16 rows of b
   float (*number)(std::uint16_t bits) = nullptr;
 };
 void multiply_later(const Product& product);
@@ -116,6 +133,7 @@ void wait_for_products() {
 
 }  // namespace tessera::device::emulator
 
+inline void __syncwarp() { tessera::device::emulator::wait_for_warp(); }
 inline void __syncthreads() { tessera::device::emulator::wait_for_block(); }
 inline float __shfl_sync(unsigned, float x, int lane) {
   return tessera::device::emulator::from_lane(x, lane);

@@ -79,21 +79,39 @@ bool look_at_warp(int first) {
   return all_done;
 }
 
-// A warp comes as far as it can before the next one moves at all: then a barrier that is missing
-// shows.
-void run_warps() {
-  bool all_done = false;
-  while (!all_done) {
+// Looks at the warps of a group until none of them can go on. Returns whether all are done.
+bool run_group(int begin, bool& moved) {
+  const int end = std::min(begin + group, block.threads);
+  bool all_done = true;
+  bool any = true;
+  while (any) {
+    any = false;
     all_done = true;
-    bool moved = false;
-    for (int first = 0; first < block.threads; first += warp) {
+    for (int first = begin; first < end; first += warp) {
       bool done = false;
       do {
         block.moved = false;
         done = look_at_warp(first);
-        moved = moved || block.moved;
+        any = any || block.moved;
       } while (block.moved);
       all_done = all_done && done;
+    }
+    moved = moved || any;
+  }
+  return all_done;
+}
+
+// A warp comes as far as it can before the next one moves at all, and so do groups of warps: then a
+// barrier that is missing shows. Every other block begins with its last group.
+void run_warps() {
+  const int groups = (block.threads + group - 1) / group;
+  const bool backwards = blockIdx.x % 2 == 1;
+  bool all_done = false;
+  while (!all_done) {
+    all_done = true;
+    bool moved = false;
+    for (int i = 0; i < groups; ++i) {
+      all_done &= run_group((backwards ? groups - 1 - i : i) * group, moved);
     }
     TESSERA_ASSERT(all_done || moved, "threads of a block wait at different places");
   }
@@ -103,6 +121,7 @@ void run_block() {
   block.of_block = {};
   block.of_warps.fill({});
   block.of_groups.fill({});
+  block.of_some = {};
   block.boxes.clear();
   std::fill(shared_memory.begin(), shared_memory.end(), std::uint8_t{0xFF});
   for (int k = 0; k < block.threads; ++k) {
@@ -110,6 +129,7 @@ void run_block() {
     fiber.done = false;
     fiber.copies.assign(1, {});
     fiber.products.assign(1, {});
+    fiber.additions.clear();
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, stack_bytes};
     fiber.context.uc_link = nullptr;
@@ -200,6 +220,7 @@ void finish_copies(std::size_t groups_left) {
   }
 }
 
+void wait_for_warp() { meet_warp(); }
 void wait_for_block() { meet(block.of_block, block.threads); }
 
 unsigned shared_address(const void* at) {
@@ -254,6 +275,20 @@ void load_matrices(unsigned (&r)[4], const void* row, bool transposed) {
     };
     r[j] = transposed ? at(inner, outer) | at(inner + 1, outer) << 16
                       : at(outer, inner) | at(outer, inner + 1) << 16;
+  }
+  meet_warp();
+}
+
+void store_matrices(void* row, const unsigned (&r)[4]) {
+  expect_aligned(row, 16);
+  Lane& own = lane_of_warp(own_lane());
+  std::copy(std::begin(r), std::end(r), own.a.begin());
+  meet_warp();
+  auto* const to = static_cast<std::uint16_t*>(row);
+  for (int column = 0; column < 8; ++column) {
+    const Lane& from = lane_of_warp(own_lane() % 8 * 4 + column / 2);
+    const unsigned pair = from.a[static_cast<std::size_t>(own_lane() / 8)];
+    to[column] = static_cast<std::uint16_t>(pair >> (16 * (column % 2)));
   }
   meet_warp();
 }

@@ -57,7 +57,8 @@ void carry_out(std::size_t end, std::size_t place) {
     float left[16];
     for (int k = 0; k < 16; ++k) {
       if (own.a == nullptr) {
-        left[k] = own.number(Matrix(own.from_a).of_row(row, k));
+        const Matrix a(own.from_a);
+        left[k] = own.number(own.columns_of_a ? a.of_column(k, row) : a.of_row(row, k));
       } else {
         const unsigned* const a = of((row / 16 * warp) + row % 8 * 4 + k % 8 / 2).a;
         left[k] =
@@ -71,7 +72,7 @@ void carry_out(std::size_t end, std::size_t place) {
         float sum = 0;
         for (int k = 0; k < 16; ++k) {
           sum +=
-              left[k] * own.number(own.a == nullptr ? b.of_row(column, k) : b.of_column(k, column));
+              left[k] * own.number(own.columns_of_b ? b.of_column(k, column) : b.of_row(column, k));
         }
         float& c = own.c[n * 4 + 2 * half + i];
         c = own.add ? c + sum : sum;
@@ -123,6 +124,49 @@ void load_box(void* to, Barrier* barrier, int rows,
   if (++block.asked % 3 != 0) return copy();
   block.boxes.emplace_back(barrier, copy);
 }
+
+void load_bytes(void* to, const void* from, int bytes, Barrier* barrier) {
+  for (const void* at : {const_cast<const void*>(to), from}) {
+    if (reinterpret_cast<std::uintptr_t>(at) % 16 != 0) failure = misaligned_address;
+  }
+  const auto copy = [=] {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    barrier->bytes -= bytes;
+    look_at(*barrier);
+  };
+  if (++block.asked % 3 != 0) return copy();
+  block.boxes.emplace_back(barrier, copy);
+}
+
+void add_floats(float* to, const float* from, int bytes, bool add) {
+  for (const float* at : {const_cast<const float*>(to), from}) {
+    if (reinterpret_cast<std::uintptr_t>(at) % 16 != 0) failure = misaligned_address;
+  }
+  own_fiber().additions.push_back({to, from, static_cast<std::size_t>(bytes) / 4, add, {}});
+}
+void wait_for_reads() {
+  for (Addition& one : own_fiber().additions) one.read.assign(one.from, one.from + one.count);
+}
+void wait_for_sums() {
+  for (Addition& one : own_fiber().additions) {
+    if (one.read.empty()) one.read.assign(one.from, one.from + one.count);
+    for (std::size_t i = 0; i < one.count; ++i) {
+      one.to[i] = one.add ? one.to[i] + one.read[i] : one.read[i];
+    }
+  }
+  own_fiber().additions.clear();
+}
+
+unsigned take_ticket(unsigned* tickets) { return (*tickets)++; }
+void wait_for_turn(const unsigned* turns, unsigned number) {
+  while (*turns != number) leave();
+}
+void pass_turn(unsigned* turns, unsigned number) {
+  TESSERA_ASSERT(own_fiber().additions.empty(), "who passes a turn has added");
+  *turns = number + 1;
+  block.moved = true;
+}
+void meet_threads(int count) { meet(block.of_some, count); }
 
 void multiply_later(const Product& product) { own_fiber().products.back().push_back(product); }
 void end_products() { own_fiber().products.emplace_back(); }
