@@ -51,6 +51,7 @@ std::string changes_since(const std::string& checkpoint, const std::string& text
                           const Facts& now) {
   std::vector<std::string> changes;
   for (const Difference& one : differences(text, facts_text(now))) {
+    if (one.here == "unknown" || one.there == "unknown") continue;  // --steps means nothing to one
     changes.push_back(fmt::format("{} was {}, is {}", one.name, one.here, one.there));
   }
   if (changes.empty()) return "";

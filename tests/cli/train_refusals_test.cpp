@@ -117,6 +117,9 @@ TEST_CASE("a run that goes on otherwise than it began says so in one warning", "
   CHECK(warned("--batch 2 --steps 8 --learning-rate 0.1") ==
         "tessera: warning: begun/step-000003: goes on otherwise than it began: --learning-rate was "
         "0.001, is 0.1; --steps was 6, is 8\n");
+  CHECK(warned("--batch 2 --steps 6 --schedule constant") ==
+        "tessera: warning: begun/step-000003: goes on otherwise than it began: --schedule was "
+        "cosine, is constant\n");
   CHECK(warned("--batch 4 --steps 6").find("began: tokens a step was 32, is 64") !=
         std::string::npos);
   write("relu.json", config_with(R"("n_inner": null)"));

@@ -134,8 +134,10 @@ std::string normalised(Form form, std::string_view text) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::FilteredNormalizer2 normalizer = of_unicode_9(form);
   const auto wide = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+  icu::UnicodeString changed;
+  normalizer.normalize(wide, changed, error);
   std::string out;
-  normalizer.normalize(wide, error).toUTF8String(out);
+  changed.toUTF8String(out);
   return out;
 }
 
