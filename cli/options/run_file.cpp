@@ -119,6 +119,9 @@ class RunFileArguments {
       return failed(entry, fmt::format("{}: a part of an array has no comma", entry.key));
     }
     const std::string value = fmt::format("{}", fmt::join(entry.values, ","));
+    if (value.empty() && !(is_flag(option) || option.get_default_str().empty())) {
+      return failed(entry, fmt::format("{} is empty: give it a value, or leave it out", entry.key));
+    }
     if (option.get_positional()) return value;
     const std::string name = "--" + option.get_lnames().front();
     if (!is_flag(option)) return value.empty() ? "" : name + "=" + value;
@@ -170,7 +173,7 @@ std::string given_line(const CLI::Option& option, const std::vector<RunFileEntry
 Result<std::vector<std::string>> with_run_file(const CLI::App& app,
                                                const std::vector<std::string>& arguments) {
   const bool trains = arguments.size() > 1 && arguments[0] == "train";
-  if (!trains || !arguments[1].ends_with(".toml")) return arguments;
+  if (!trains || !CLI::detail::to_lower(arguments[1]).ends_with(".toml")) return arguments;
   const std::vector<std::string> others(arguments.begin() + 2, arguments.end());
   TESSERA_ASSIGN(std::vector<std::string> all,
                  RunFileArguments(*app.get_subcommand("train"), arguments[1]).before(others));

@@ -19,6 +19,7 @@ class RunFileReader {
   RunFileReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}
 
   Result<std::vector<RunFileEntry>> read() {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // the mark of an editor on Windows
     for (skip(true); at_ < text_.size(); skip(true)) {
       TESSERA_TRY(text_[at_] == '[' ? section() : entry());
       skip(false);
@@ -105,7 +106,9 @@ class RunFileReader {
     if (take('\'')) {
       const std::size_t end = text_.find_first_of("'\n", at_);
       if (end == std::string_view::npos || text_[end] != '\'') return failed("a text has no end");
-      return std::string(text_.substr(std::exchange(at_, end + 1), end - at_));
+      const std::string only(text_.substr(at_, end - at_));
+      at_ = end + 1;
+      return only;
     }
     if (take('"')) return quoted();
     const std::string bare = word();

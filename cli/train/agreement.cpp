@@ -23,12 +23,6 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-std::string text_of(const Facts& facts) {
-  std::string text;
-  for (const auto& [name, value] : facts) text += name + "\t" + on_one_line(value) + "\n";
-  return text;
-}
-
 std::map<std::string, std::string> facts_in(const std::string& text) {
   std::map<std::string, std::string> facts;
   std::istringstream lines(text);
@@ -57,21 +51,12 @@ bool is_same(const std::string& a, const std::string& b) {
 }
 
 // The first rank that differs from rank 0 in each fact.
-std::vector<std::string> differences(const std::vector<std::string>& texts) {
-  const auto first = facts_in(texts[0]);
+std::vector<std::string> sentences_of(const std::vector<std::string>& texts) {
   std::map<std::string, std::string> found;
   for (std::size_t r = 1; r < texts.size(); ++r) {
-    const auto other = facts_in(texts[r]);
-    auto names = first;
-    names.insert(other.begin(), other.end());
-    for (const auto& [name, unused] : names) {
-      const auto value = [&, &key = name](const auto& facts) {
-        const auto at = facts.find(key);
-        return at == facts.end() ? std::string("unknown") : at->second;
-      };
-      if (is_same(value(first), value(other))) continue;
-      found.try_emplace(name, fmt::format("{} is {} on rank 0, but {} on rank {}", name,
-                                          value(first), value(other), r));
+    for (const Difference& one : differences(texts[0], texts[r])) {
+      found.try_emplace(one.name, fmt::format("{} is {} on rank 0, but {} on rank {}", one.name,
+                                              one.here, one.there, r));
     }
   }
   std::vector<std::string> sentences;
@@ -81,9 +66,30 @@ std::vector<std::string> differences(const std::vector<std::string>& texts) {
 
 }  // namespace
 
+std::string facts_text(const Facts& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) text += name + "\t" + on_one_line(value) + "\n";
+  return text;
+}
+
+std::vector<Difference> differences(const std::string& here, const std::string& there) {
+  const auto first = facts_in(here), other = facts_in(there);
+  auto names = first;
+  names.insert(other.begin(), other.end());
+  std::vector<Difference> found;
+  for (const auto& [name, unused] : names) {
+    const auto value = [&, &key = name](const auto& facts) {
+      const auto at = facts.find(key);
+      return at == facts.end() ? std::string("unknown") : at->second;
+    };
+    if (!is_same(value(first), value(other))) found.push_back({name, value(first), value(other)});
+  }
+  return found;
+}
+
 Status agree(ProcessRuntime& runtime, const Facts& facts) {
-  TESSERA_ASSIGN(const std::vector<std::string> texts, runtime.exchange(text_of(facts)));
-  std::vector<std::string> found = differences(texts);
+  TESSERA_ASSIGN(const std::vector<std::string> texts, runtime.exchange(facts_text(facts)));
+  std::vector<std::string> found = sentences_of(texts);
   if (found.empty()) return {};
   const std::size_t more = found.size() - std::min(found.size(), named);
   found.resize(found.size() - more);

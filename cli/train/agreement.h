@@ -17,9 +17,19 @@ namespace tessera::cli {
 /// Names and values, in one order on all ranks: "--seed" and "7".
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// A line for each.
+std::string facts_text(const Facts& facts);
+
+struct Difference {
+  std::string name, here, there;  // "unknown": no such fact
+};
+/// The facts of two texts that are not the same, by name. Numbers are compared as such: 1e-3 is
+/// 0.001.
+std::vector<Difference> differences(const std::string& here, const std::string& there);
+
 /// Compares `facts` over all ranks. Fails: invalid_argument, naming each fact in which some rank
 /// differs from rank 0, that rank and both values; not_supported, where ranks cannot exchange
-/// texts. Numbers are compared as such: 1e-3 is 0.001.
+/// texts.
 Status agree(ProcessRuntime& runtime, const Facts& facts);
 
 }  // namespace tessera::cli

@@ -48,7 +48,10 @@ std::vector<std::string> validation_warnings(const TrainArguments& arguments) {
 
 std::vector<std::string> data_warnings(const TrainArguments& arguments, const Corpus& corpus,
                                        const Trainer& trainer, std::int64_t length) {
-  std::vector<std::string> warnings = document_warnings(corpus, trainer, length);
+  std::vector<std::string> warnings = corpus.warnings();
+  for (std::string& warning : document_warnings(corpus, trainer, length)) {
+    warnings.push_back(std::move(warning));
+  }
   for (std::string& warning : validation_warnings(arguments)) {
     warnings.push_back(std::move(warning));
   }

@@ -100,6 +100,9 @@ class EvaluateProgram {
     if (opened_.process != nullptr) TESSERA_TRY(agree(*opened_.process, facts()));
     TESSERA_ASSIGN(evaluator_, Evaluator::create(*opened_.runtime, model_, options));
     TESSERA_TRY(load());
+    for (const Corpus& corpus : corpora_) {
+      if (opened_.prints()) print_warnings(corpus.warnings());
+    }
     std::vector<EvaluatedFile> files;
     for (const Corpus& corpus : corpora_) {
       TESSERA_ASSIGN(const Evaluation found, evaluator_->evaluate(corpus));

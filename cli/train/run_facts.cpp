@@ -40,7 +40,8 @@ constexpr const char* not_given = "not given";
 
 std::string value_of(const CLI::Option& option) {
   if (option.count() == 0) {
-    return option.get_default_str().empty() ? not_given : option.get_default_str();
+    const std::string standard = CLI::detail::trim_copy(option.get_default_str(), "[]");
+    return standard.empty() ? not_given : standard;
   }
   std::string value;
   for (const std::string& part : option.results()) value += (value.empty() ? "" : ",") + part;

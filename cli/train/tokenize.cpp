@@ -10,6 +10,8 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "engine/text/json_reader.h"
+#include "tessera/documents.h"
 #include "tessera/tokenizer.h"
 
 namespace tessera::cli {
@@ -128,7 +130,7 @@ class TokenWriter {
 // The text of one line of JSON, or why it has none.
 Result<std::string> text_of(const std::string& line, const std::string& key,
                             const std::string& where) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  TESSERA_ASSIGN(const auto json, parse_json(line, where));
   if (!json.is_object()) {
     return Status(Code::invalid_argument, fmt::format("{}: is no JSON object", where));
   }
@@ -152,6 +154,13 @@ Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenW
                     (a.documents == "auto" && std::filesystem::path(path).extension() == ".jsonl");
   if (!json && a.documents != "line") {
     const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string other = a.documents == "auto" ? other_than_text(path, text) : "";
+    if (!other.empty()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: {}: convert it, or say --documents json if each line is a "
+                                "document, file if it is to be encoded as it stands",
+                                path, other));
+    }
     return writer.document(text, path);
   }
   std::int64_t number = 0;

@@ -16,6 +16,7 @@
 #include "cli/train/data_warnings.h"
 #include "cli/train/output_files.h"
 #include "cli/train/peak_flops.h"
+#include "cli/train/resumed_run.h"
 #include "cli/train/run_facts.h"
 #include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
@@ -205,13 +206,15 @@ class TrainProgram {
                    Trainer::create(*opened_.runtime, run_.model, data.corpus, run_.options));
     if (trace_) describe_units();
     // How often a simulation asks whether a file is written must not depend on the disk.
-    TESSERA_ASSIGN(TrainFiles files, TrainFiles::begin(arguments_.files, *trainer_,
-                                                       {.model = run_.model,
-                                                        .lora = run_.lora,
-                                                        .asynchronous = opened_.name != "simulator",
-                                                        .prints = prints(),
-                                                        .model_path = arguments_.engine.model_path,
-                                                        .tokenizer = arguments_.data.tokenizer}));
+    TESSERA_ASSIGN(TrainFiles files,
+                   TrainFiles::begin(arguments_.files, *trainer_,
+                                     {.model = run_.model,
+                                      .lora = run_.lora,
+                                      .asynchronous = opened_.name != "simulator",
+                                      .prints = prints(),
+                                      .model_path = arguments_.engine.model_path,
+                                      .tokenizer = arguments_.data.tokenizer,
+                                      .numeric = numeric_facts(arguments_, run_, *trainer_)}));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :
@@ -322,11 +325,21 @@ class TrainProgram {
            (step == arguments_.steps || (every > 0 && step % every == 0));
   }
 
+  // Who asks for weights should know that they learned less than asked for.
+  static void say_skipped(std::int64_t steps) {
+    if (steps == 0) return;
+    print_warnings(
+        {fmt::format("{} {} skipped, as the gradients were no finite numbers: lower the "
+                     "learning rate, or look at the data",
+                     steps, steps == 1 ? "step was" : "steps were")});
+  }
+
   Status loop(TrainFiles& files) {
     TrainLog log(figures());
     if (prints()) TESSERA_TRY(log.open(arguments_.log));
     TESSERA_TRY(look_for_stop());
     std::optional<float> lost;  // the last step's loss, if it is no number
+    std::int64_t skipped = 0;   // steps, of no loss scale
     while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
@@ -341,13 +354,15 @@ class TrainProgram {
       TESSERA_TRY(files.step_done());
       TESSERA_TRY(look_for_stop());
       lost = std::isfinite(step.loss) || step.loss_scale ? std::nullopt : std::optional(step.loss);
+      skipped += step.skipped && !step.loss_scale ? 1 : 0;
     }
+    if (prints()) say_skipped(skipped);
     if (!lost || stop_ != 0) return {};
     return Status(
         Code::invalid_argument,
         fmt::format("the loss of the last step is {}: its weights are worth nothing and are "
                     "not exported; lower the learning rate, or look at the data",
-                    *lost));
+                    std::isnan(*lost) ? "nan" : "infinite"));
   }
 
   const TrainArguments& arguments_;

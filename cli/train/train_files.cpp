@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/train/export_folder.h"
+#include "cli/train/resumed_run.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/weights.h"
 
@@ -120,6 +121,10 @@ Status TrainFiles::resume(const std::string& from) {
   }
   TESSERA_TRY(trainer_.resume(info.blobs, options_.resume_anyway));
   saved_step_ = trainer_.steps_done();
+  const auto facts = info.blobs.find(facts_blob);  // missing before 0.3
+  if (facts == info.blobs.end() || !context_.prints) return {};
+  const std::string changes = changes_since(info.path, facts->second, context_.numeric);
+  if (!changes.empty()) print_warnings({changes});
   return {};
 }
 
@@ -157,6 +162,7 @@ Status TrainFiles::save() {
   saved_step_ = trainer_.steps_done();
   CheckpointBlobs blobs = trainer_.state();
   if (context_.lora) blobs[lora_blob] = to_text(*context_.lora);
+  blobs[facts_blob] = facts_text(context_.numeric);
   return checkpoints_->save(saved_step_, blobs);
 }
 

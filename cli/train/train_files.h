@@ -41,6 +41,7 @@ struct TrainFilesContext {
   bool asynchronous;                       // training goes on while a checkpoint is written
   bool prints;                             // warnings, on rank 0
   std::string model_path, tokenizer;       // that --export copies into a folder
+  Facts numeric;                           // numeric_facts, kept in checkpoints
 };
 
 class TrainFiles {

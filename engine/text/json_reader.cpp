@@ -17,6 +17,8 @@ std::string place(std::string_view text, std::size_t at) {
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const auto last = before.rfind('\n');
   const auto column = 1 + before.size() - (last == std::string_view::npos ? 0 : last + 1);
+  // A text of one line is often a line of a file that has others.
+  if (text.find('\n') == std::string_view::npos) return fmt::format("column {}", column);
   return fmt::format("line {} column {}", line, column);
 }
 

@@ -2,9 +2,12 @@
 // Weights leave engines and checkpoints as one safetensors file, and come back.
 #include "tessera/weights.h"
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/numbers/number.h"
 #include "tessera/safetensors.h"
 #include "tests/checkpoint/every_scheme.h"
 #include "tests/checkpoint/scene.h"
@@ -73,6 +76,37 @@ TEST_CASE("weights in several files are found by their index", "[checkpoint]") {
             .find("has no tensor \"a\"") != std::string::npos);
   run.finish();
   loaded.finish();
+}
+
+TEST_CASE("weights that are no finite numbers are refused with their place", "[checkpoint]") {
+  const Model model = test::tiny_gpt2();
+  const test::TemporaryFolder folder;
+  const std::string good = folder.path() + "/good.safetensors";
+  SimulatedRun run(model, FullyShardOptions{}, 2, 5);
+  const auto infinity = std::numeric_limits<float>::infinity();
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    require_ok(export_weights(run.engine(), good, {.dtype = dtype}));
+    auto whole = require_value(SafetensorsFile::open(good));
+    for (const float value : {std::nanf(""), infinity, -infinity}) {
+      const std::string bad = folder.path() + "/bad.safetensors";
+      auto out = require_value(SafetensorsWriter::create(bad, whole.tensors(), {}));
+      for (const StoredTensor& tensor : whole.tensors()) {
+        std::vector<std::byte> bytes(static_cast<std::size_t>((tensor.end - tensor.begin).value));
+        require_ok(whole.read(tensor, Numel{0}, bytes));
+        if (tensor.name == "ln_f.weight") store_number(bytes, dtype, 3, value);
+        require_ok(out.write(tensor.name, Numel{0}, bytes));
+      }
+      require_ok(out.finish());
+      const Status refused = import_weights(run.engine(), bad);
+      INFO(name_of(dtype) << " " << value << ": " << refused.message());
+      CHECK(refused.code() == Code::corrupt);
+      CHECK(refused.message().find("bad.safetensors: tensor ln_f.weight has ") !=
+            std::string::npos);
+      CHECK(refused.message().find(" at place 3: it is damaged") != std::string::npos);
+    }
+    require_ok(import_weights(run.engine(), good));
+  }
+  run.finish();
 }
 
 TEST_CASE("weights leave every scheme and enter every other, through an engine or a checkpoint",

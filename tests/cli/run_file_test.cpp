@@ -111,6 +111,22 @@ TEST_CASE("the command line wins over the run file", "[cli][runfile]") {
   CHECK(file_text("wide.run.toml").find("\nmodel = \"wide.json\"\n") != std::string::npos);
 }
 
+TEST_CASE("run files of editors and other systems are read", "[cli][runfile]") {
+  prepare_run();
+  REQUIRE(run_tessera("train run.toml").exit_code == 0);
+  const std::string numbers = run_numbers("run.json");
+  std::string text = run;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos;) text[at] = '\'';
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+    text.replace(at, 1, "\r\n");
+  }
+  write_run("other run.TOML", "\xEF\xBB\xBF" + text);
+  const ProgramRun other = run_tessera("train 'other run.TOML'");
+  INFO(other.messages);
+  REQUIRE(other.exit_code == 0);
+  CHECK(run_numbers("run.json") == numbers);
+}
+
 TEST_CASE("what a run file says wrongly is refused with its line", "[cli][runfile]") {
   prepare_run();
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -127,7 +143,9 @@ TEST_CASE("what a run file says wrongly is refused with its line", "[cli][runfil
       {"json = \"a\\q\"", "line 1: of escapes only"},
       {"steps = 3 4", "line 1: something follows the value"},
       {"optimizer.steps = 3", "line 1: keys have no dots: optimizer.steps"},
-      {"steps = {a = 3}", "line 1: a value is missing"}};
+      {"steps = {a = 3}", "line 1: a value is missing"},
+      {"steps = \"\"", "line 1: steps is empty: give it a value, or leave it out"},
+      {"\nbetas = []", "line 2: betas is empty: give it a value, or leave it out"}};
   for (const auto& [text, message] : cases) {
     INFO(text);
     const std::string said = refused_run(text);

@@ -143,6 +143,14 @@ std::int64_t Corpus::tokens() const {
   return parts_.back().first + parts_.back().file->layout().tokens;
 }
 
+std::vector<std::string> Corpus::warnings() const {
+  std::vector<std::string> all;
+  for (const Part& part : parts_) {
+    all.insert(all.end(), part.file->warnings().begin(), part.file->warnings().end());
+  }
+  return all;
+}
+
 std::int64_t Corpus::documents() const {
   std::int64_t sum = 0;
   for (const Part& part : parts_) sum += part.file->layout().documents;

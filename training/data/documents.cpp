@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/text/json_reader.h"
+
 namespace tessera {
 namespace {
 
@@ -120,11 +122,14 @@ struct Message {
   bool learned = false;
 };
 
+// null, [], {} and "".
+bool says_nothing(const json& value) { return value.empty() || value == ""; }
+
 // Whatever else stands in a message would change what a model reads or learns.
 Status check_keys(const json& message, const std::string& where) {
   for (const auto& [key, value] : message.items()) {
     constexpr std::array known = {"role", "content", "weight"};
-    if (value.is_null() || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (says_nothing(value) || std::find(known.begin(), known.end(), key) != known.end()) continue;
     const bool calls = key == "tool_calls" || key == "function_call";
     return wrong(where, calls ? "calls of tools are not supported"
                               : fmt::format("a message has the key {}: known are role, content and "
@@ -166,9 +171,32 @@ Result<std::vector<Message>> messages_of(const json& given, const std::string& w
   return out;
 }
 
+void note_messages(const std::vector<Message>& messages, const Turns& turns, DocumentNotes& notes) {
+  const auto is_empty = [&](const Message& message) {
+    return message.learned && (turns.trims ? trimmed(message.content) : message.content).empty();
+  };
+  const auto has_marks = [&](const Message& message) {
+    return std::any_of(turns.tokens.begin(), turns.tokens.end(), [&](const std::string& token) {
+      return message.content.find(token) != std::string::npos;
+    });
+  };
+  notes.without_answer += std::any_of(messages.begin(), messages.end(), is_empty) ? 1 : 0;
+  notes.with_marks += std::any_of(messages.begin(), messages.end(), has_marks) ? 1 : 0;
+}
+
+void note_unread(const json& line, const std::vector<std::string_view>& read,
+                 DocumentNotes& notes) {
+  constexpr std::size_t most = 1000;  // names of keys, however many a file has
+  for (const auto& [key, value] : line.items()) {
+    if (says_nothing(value) || std::find(read.begin(), read.end(), key) != read.end()) continue;
+    if (notes.unread.size() < most || notes.unread.contains(key)) ++notes.unread[key];
+  }
+}
+
 Result<Document> chat(const std::vector<Message>& messages, const DocumentOptions& options,
-                      const std::string& where) {
+                      const std::string& where, DocumentNotes& notes) {
   const Turns turns = turns_of(options.chat);
+  note_messages(messages, turns, notes);
   DocumentMaker maker(options, where);
   if (turns.begin.empty()) maker.token(options.begin_of_text, false);
   maker.text(turns.begin, false);
@@ -184,10 +212,12 @@ Result<Document> chat(const std::vector<Message>& messages, const DocumentOption
 
 // A question and its answer: as they are, or as a chat of two.
 Result<Document> pair(const std::string& question, const std::string& answer,
-                      const DocumentOptions& options, const std::string& where) {
+                      const DocumentOptions& options, const std::string& where,
+                      DocumentNotes& notes) {
   if (options.chat != ChatTemplate::none) {
-    return chat({{"user", question, false}, {"assistant", answer, true}}, options, where);
+    return chat({{"user", question, false}, {"assistant", answer, true}}, options, where, notes);
   }
+  notes.without_answer += answer.empty() && options.end_of_text >= 0 ? 1 : 0;
   DocumentMaker maker(options, where);
   maker.token(options.begin_of_text, false);
   maker.text(question, false);
@@ -197,19 +227,20 @@ Result<Document> pair(const std::string& question, const std::string& answer,
 }
 
 Result<Document> instruction(const json& line, const DocumentOptions& options,
-                             const std::string& where) {
+                             const std::string& where, DocumentNotes& notes) {
   if (options.chat == ChatTemplate::none) {
     return wrong(where,
                  "an instruction needs a chat template: choose chatml, llama3 or plain with "
                  "--chat-template");
   }
   TESSERA_ASSIGN(std::string question, text_at(line, "instruction", where));
-  if (line.contains("input")) {
+  if (line.contains("input") && !line["input"].is_null()) {
     TESSERA_ASSIGN(const std::string input, text_at(line, "input", where));
     if (!input.empty()) question += "\n\n" + input;
   }
   TESSERA_ASSIGN(const std::string answer, text_at(line, "output", where));
-  return pair(question, answer, options, where);
+  note_unread(line, {"instruction", "input", "output"}, notes);
+  return pair(question, answer, options, where, notes);
 }
 
 Status unknown_keys(const json& line, const DocumentOptions& options, const std::string& where) {
@@ -238,29 +269,35 @@ Status check(const DocumentOptions& options) {
   return {};
 }
 
-Result<Document> parse_document(std::string_view text, const DocumentOptions& options,
-                                const std::string& where) {
-  const json line = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!line.is_object()) return wrong(where, "is no JSON object");
-  const bool chats = options.chat != ChatTemplate::none;
-  if (chats && line.contains("messages")) {
-    for (const char* key : {"tools", "functions"}) {
-      const bool some = line.contains(key) && !line[key].empty();
-      if (some) return wrong(where, fmt::format("has {}, which are not supported", key));
-    }
-    TESSERA_ASSIGN(const auto messages, messages_of(line["messages"], where));
-    return chat(messages, options, where);
+namespace {
+
+Result<Document> messages_document(const json& line, const DocumentOptions& options,
+                                   const std::string& where, DocumentNotes& notes) {
+  for (const char* key : {"tools", "functions"}) {
+    const bool some = line.contains(key) && !says_nothing(line[key]);
+    if (some) return wrong(where, fmt::format("has {}, which are not supported", key));
   }
+  TESSERA_ASSIGN(const auto messages, messages_of(line["messages"], where));
+  note_unread(line, {"messages"}, notes);
+  return chat(messages, options, where, notes);
+}
+
+Result<Document> document_of(const json& line, const DocumentOptions& options,
+                             const std::string& where, DocumentNotes& notes) {
+  const bool chats = options.chat != ChatTemplate::none;
+  if (chats && line.contains("messages")) return messages_document(line, options, where, notes);
   if (line.contains("prompt") && line.contains("completion")) {
     TESSERA_ASSIGN(const std::string question, text_at(line, "prompt", where));
     TESSERA_ASSIGN(const std::string answer, text_at(line, "completion", where));
-    return pair(question, answer, options, where);
+    note_unread(line, {"prompt", "completion"}, notes);
+    return pair(question, answer, options, where, notes);
   }
   if (line.contains("instruction") && line.contains("output")) {
-    return instruction(line, options, where);
+    return instruction(line, options, where, notes);
   }
   if (!line.contains(options.key)) return unknown_keys(line, options, where);
   TESSERA_ASSIGN(const std::string all, text_at(line, options.key.c_str(), where));
+  note_unread(line, {options.key}, notes);
   DocumentMaker maker(options, where);
   maker.token(options.begin_of_text, false);
   maker.text(all, true);
@@ -268,8 +305,21 @@ Result<Document> parse_document(std::string_view text, const DocumentOptions& op
   return maker.finish();
 }
 
+}  // namespace
+
+Result<Document> parse_document(std::string_view text, const DocumentOptions& options,
+                                const std::string& where, DocumentNotes* notes) {
+  TESSERA_ASSIGN(const json line, parse_json(text, where));
+  if (!line.is_object()) {
+    return wrong(where, line.is_array() ? "is a list, no JSON object: give each document a line"
+                                        : "is no JSON object");
+  }
+  DocumentNotes unwanted;
+  return document_of(line, options, where, notes == nullptr ? unwanted : *notes);
+}
+
 Result<std::vector<Document>> read_documents(const std::string& path,
-                                             const DocumentOptions& options) {
+                                             const DocumentOptions& options, DocumentNotes* notes) {
   TESSERA_TRY(check(options));
   std::error_code error;
   std::ifstream file(path, std::ios::binary);
@@ -283,7 +333,7 @@ Result<std::vector<Document>> read_documents(const std::string& path,
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     TESSERA_ASSIGN(documents.emplace_back(),
-                   parse_document(line, options, fmt::format("{}: line {}", path, number)));
+                   parse_document(line, options, fmt::format("{}: line {}", path, number), notes));
   }
   return documents;
 }

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <vector>
 
+#include "training/data/text_files.h"
 #include "training/data/token_formats.h"
 
 namespace tessera {
@@ -46,6 +47,18 @@ TokenFormat format_of(const std::string& path, const CorpusOptions& options) {
   return TokenFormat::bytes;
 }
 
+constexpr std::int64_t probed = 1 << 16;  // bytes of a file that is not what its name says
+
+// What a name promises and the content does not keep would be trained on without a word.
+Status check_text(const std::string& path, std::string_view beginning) {
+  const std::string other = other_than_text(path, beginning);
+  if (other.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {}: convert it, or say --data-format bytes if it is to be learned "
+                            "as it stands, jsonl if each line is a document",
+                            path, other));
+}
+
 Result<std::string> whole_text(const std::string& path) {
   std::error_code error;
   std::ifstream file(path, std::ios::binary);
@@ -66,12 +79,18 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
                                                          const CorpusOptions& options) {
   const TokenFormat asked = format_of(path, options);
   if (asked == TokenFormat::json_lines) {
-    TESSERA_ASSIGN(const auto documents, read_documents(path, options.documents));
-    return of_documents(documents, path);
+    DocumentNotes notes;
+    TESSERA_ASSIGN(const auto documents, read_documents(path, options.documents, &notes));
+    return of_documents(documents, path, warnings_of(notes, path));
   }
   if (asked == TokenFormat::bytes && options.documents.tokenizer) {
     TESSERA_ASSIGN(const std::string text, whole_text(path));
-    const auto tokens = options.documents.tokenizer->encode(text, SpecialTokens::left_out);
+    std::string_view plain = text;
+    if (options.format == TokenFormat::by_name) {
+      TESSERA_TRY(check_text(path, plain.substr(0, probed)));
+      plain.remove_prefix(utf8_mark(plain));
+    }
+    const auto tokens = options.documents.tokenizer->encode(plain, SpecialTokens::left_out);
     if (!tokens.ok()) {
       return Status(tokens.status().code(), fmt::format("{}: {}", path, tokens.status().message()));
     }
@@ -109,9 +128,11 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::of(std::string bytes, const 
 }
 
 Result<std::shared_ptr<const TokenFile>> TokenFile::of_documents(
-    const std::vector<Document>& documents, const std::string& source) {
+    const std::vector<Document>& documents, const std::string& source,
+    std::vector<std::string> warnings) {
   auto file = std::shared_ptr<TokenFile>(new TokenFile);
   file->source_ = source;
+  file->warnings_ = std::move(warnings);
   DocumentTable& table = file->documents_.emplace();
   for (const Document& document : documents) {
     table.begins.push_back(static_cast<std::int64_t>(table.learned.size()));
@@ -156,26 +177,26 @@ Status TokenFile::find_layout(TokenFormat asked, std::int64_t size) {
   return {};
 }
 
-// What the name promises and the beginning does not keep would be trained on without a word.
-Status TokenFile::check_guess() const {
-  constexpr std::int64_t probed = 1 << 16;
+Status TokenFile::check_guess() {
   std::vector<std::byte> bytes(
       static_cast<std::size_t>(std::min(probed, layout_.tokens * layout_.width)));
   TESSERA_TRY(read_bytes(0, bytes));
-  const auto refuse = [this](const std::string& what) {
-    return Status(Code::invalid_argument, fmt::format("{}: {}", source_, what));
-  };
   if (layout_.width == 2 && has_wide_tokens(bytes)) {
-    return refuse(
-        "every second number of 2 bytes is 0, so its tokens have 4 or 8: say --data-format uint32 "
-        "(8 bytes have to be converted), or uint16 if they are of 2");
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{}: every second number of 2 bytes is 0, so its tokens have 4 or 8: say "
+                    "--data-format uint32 (8 bytes have to be converted), or uint16 if they are "
+                    "of 2",
+                    source_));
   }
-  const std::string kind = layout_.width == 1 ? kind_of_binary(bytes) : "";
-  if (kind.empty()) return {};
-  return refuse(
-      fmt::format("{}, no text in UTF-8: convert it, or say --data-format bytes if its "
-                  "bytes are the tokens",
-                  kind));
+  if (layout_.width != 1) return {};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  TESSERA_TRY(check_text(source_, text));
+  const auto mark = static_cast<std::int64_t>(utf8_mark(text));
+  layout_.begins += mark;
+  layout_.tokens -= mark;
+  if (layout_.tokens > 0) return {};
+  return Status(Code::invalid_argument, fmt::format("{}: is empty: nothing to train on", source_));
 }
 
 Status TokenFile::read_bytes(std::int64_t first, std::span<std::byte> into) const {

@@ -35,13 +35,16 @@ class TokenFile {
   static Result<std::shared_ptr<const TokenFile>> of(std::string bytes, const std::string& source,
                                                      TokenFormat format);
   static Result<std::shared_ptr<const TokenFile>> of_documents(
-      const std::vector<Document>& documents, const std::string& source);
+      const std::vector<Document>& documents, const std::string& source,
+      std::vector<std::string> warnings = {});
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
 
   const std::string& source() const { return source_; }
   const TokenLayout& layout() const { return layout_; }
+  /// What of it is not read as one may expect, a sentence each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   /// Null: tokens without documents.
   const DocumentTable* documents() const { return documents_ ? &*documents_ : nullptr; }
 
@@ -55,10 +58,12 @@ class TokenFile {
  private:
   TokenFile() = default;
   Status find_layout(TokenFormat format, std::int64_t size);
-  /// Of a format that the name told. Fails: invalid_argument, if the content is of another one.
-  Status check_guess() const;
+  /// Of a format that the name told: leaves out a mark before UTF-8. Fails: invalid_argument, if
+  /// the content is of another one.
+  Status check_guess();
 
   std::string source_;
+  std::vector<std::string> warnings_;
   std::string memory_;
   int descriptor_ = -1;  // -1: in memory
   TokenLayout layout_;

@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
-#include <utility>
 
 namespace tessera {
 namespace {
@@ -46,21 +43,6 @@ bool has_wide_tokens(std::span<const std::byte> numbers) {
     any = any || numbers[k] != std::byte{0} || numbers[k + 1] != std::byte{0};
   }
   return any;
-}
-
-std::string kind_of_binary(std::span<const std::byte> bytes) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 6> known = {
-      {{"\x93NUMPY", "is a NumPy array"},
-       {"\x1f\x8b", "is packed by gzip"},
-       {"PK\x03\x04", "is a zip archive"},
-       {"\x28\xb5\x2f\xfd", "is packed by zstd"},
-       {"PAR1", "is a Parquet table"},
-       {"ARROW1", "is an Arrow table"}}};
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (const auto& [magic, kind] : known) {
-    if (text.starts_with(magic)) return kind;
-  }
-  return text.find('\0') == text.npos ? "" : "has zero bytes, so it is binary or UTF-16";
 }
 
 bool begins_as_llm_c(std::span<const std::byte> header) {

@@ -13,8 +13,6 @@ inline constexpr std::int64_t llm_c_header = 1024;  // bytes
 
 /// Whether these are tokens of more than 2 bytes, of which the upper ones are 0.
 bool has_wide_tokens(std::span<const std::byte> numbers);
-/// "is a NumPy array", "has zero bytes, ..."; empty: nothing says that it is no text.
-std::string kind_of_binary(std::span<const std::byte> bytes);
 bool begins_as_llm_c(std::span<const std::byte> header);
 /// Fails: invalid_argument, if the header or the size does not fit.
 Result<TokenLayout> llm_c_layout(const std::string& source, std::span<const std::byte> header,

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string without_marks(const std::string& text) {
+std::string without(bool (*is_mark)(std::uint32_t), const std::string& text) {
   std::string out;
   for (const std::uint32_t c : characters_of(text)) {
     if (!is_mark(c)) append(c, out);
@@ -52,7 +52,7 @@ struct Bert {
       append(c, out);
       if (apart) out += ' ';
     }
-    if (strips_accents) out = without_marks(normalised(Form::nfd, out));
+    if (strips_accents) out = without(is_nonspacing_mark, normalised(Form::nfd, out));
     return lowers ? lower_case(out) : out;
   }
 };
@@ -110,7 +110,9 @@ Result<Normaliser> read_normaliser(const Json& json) {
   if (type == "NFKC") return form(Form::nfkc);
   if (type == "NFKD") return form(Form::nfkd);
   if (type == "Lowercase") return Normaliser([](const std::string& t) { return lower_case(t); });
-  if (type == "StripAccents") return Normaliser(without_marks);
+  if (type == "StripAccents") {
+    return Normaliser([](const std::string& t) { return without(is_combining_mark, t); });
+  }
   if (type == "Replace") return replacing(json);
   if (type == "BertNormalizer") return bert(json);
   if (type == "Strip") {

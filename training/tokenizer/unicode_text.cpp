@@ -5,6 +5,7 @@
 #include <unicode/normalizer2.h>
 #include <unicode/regex.h>
 #include <unicode/uchar.h>
+#include <unicode/uniset.h>
 #include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
@@ -60,20 +61,45 @@ bool is_in(std::uint32_t character, std::uint32_t categories) {
   return (U_GET_GC_MASK(static_cast<UChar32>(character)) & categories) != 0;
 }
 
+// As is_in, of characters that Unicode `version` had.
+bool was_in(std::uint32_t character, std::uint32_t categories, int version) {
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(character), age);
+  return age[0] <= version && is_in(character, categories);
+}
+
+// Unicode called them otherwise in versions 8 and 9.
+constexpr std::uint32_t canadian_sign = 0x166D;    // punctuation then
+constexpr std::uint32_t sharada_mark = 0x111C9;    // punctuation then
+constexpr std::uint32_t hanunoo_sign = 0x1734;     // a nonspacing mark then, spacing since
+constexpr std::uint32_t balinese_sign = 0xA9BD;    // a spacing mark then
+constexpr std::uint32_t mongolian_signs = 0x1885;  // two letters then
+constexpr std::uint32_t vedic_signs = 0x1CF2;      // two marks then
+
 }  // namespace
 
 bool is_whitespace(std::uint32_t character) {
   return u_isUWhiteSpace(static_cast<UChar32>(character)) != 0;
 }
 bool is_number(std::uint32_t character) { return is_in(character, U_GC_N_MASK); }
-bool is_mark(std::uint32_t character) { return is_in(character, U_GC_MN_MASK); }
+bool is_nonspacing_mark(std::uint32_t c) {
+  if (c == hanunoo_sign) return true;
+  const bool other =
+      c == sharada_mark || c == balinese_sign || c == mongolian_signs || c == mongolian_signs + 1;
+  return !other && was_in(c, U_GC_MN_MASK, 8);
+}
+bool is_combining_mark(std::uint32_t c) {
+  if (c == vedic_signs || c == vedic_signs + 1) return true;
+  return c != sharada_mark && was_in(c, U_GC_M_MASK, 9);
+}
 bool is_other(std::uint32_t character) {
-  return is_in(character, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CS_MASK | U_GC_CO_MASK);
+  return was_in(character, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CS_MASK | U_GC_CO_MASK, 8);
 }
 bool is_punctuation(std::uint32_t character) {
   const bool ascii = (character >= 33 && character <= 47) || (character >= 58 && character <= 64) ||
                      (character >= 91 && character <= 96) || (character >= 123 && character <= 126);
-  return ascii || is_in(character, U_GC_P_MASK);
+  return ascii || character == canadian_sign || character == sharada_mark ||
+         was_in(character, U_GC_P_MASK, 8);
 }
 
 std::string lower_case(std::string_view text) {
@@ -88,16 +114,30 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-std::string normalised(Form form, std::string_view text) {
+namespace {
+
+// ICU's, for the characters of Unicode 9; the others stay as they are.
+icu::FilteredNormalizer2 of_unicode_9(Form form) {
   UErrorCode error = U_ZERO_ERROR;
+  static const icu::UnicodeSet known(u"[:age=9.0:]", error);
   const auto* normalizer = form == Form::nfc    ? icu::Normalizer2::getNFCInstance(error)
                            : form == Form::nfd  ? icu::Normalizer2::getNFDInstance(error)
                            : form == Form::nfkc ? icu::Normalizer2::getNFKCInstance(error)
                                                 : icu::Normalizer2::getNFKDInstance(error);
   TESSERA_ASSERT(U_SUCCESS(error) != 0, "ICU has its data");
+  return icu::FilteredNormalizer2(*normalizer, known);
+}
+
+}  // namespace
+
+std::string normalised(Form form, std::string_view text) {
+  UErrorCode error = U_ZERO_ERROR;
+  const icu::FilteredNormalizer2 normalizer = of_unicode_9(form);
   const auto wide = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+  icu::UnicodeString changed;
+  normalizer.normalize(wide, changed, error);
   std::string out;
-  normalizer->normalize(wide, error).toUTF8String(out);
+  changed.toUTF8String(out);
   return out;
 }
 

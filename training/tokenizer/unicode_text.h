@@ -20,11 +20,14 @@ std::string utf8_of(const std::vector<std::uint32_t>& characters);
 /// Bytes of the character that begins with `first`.
 std::size_t utf8_length(char first);
 
-bool is_whitespace(std::uint32_t character);   // White_Space
-bool is_number(std::uint32_t character);       // categories N*
-bool is_punctuation(std::uint32_t character);  // categories P*, and what ASCII calls so
-bool is_mark(std::uint32_t character);         // category Mn
-bool is_other(std::uint32_t character);        // categories C*, but for the unassigned
+bool is_whitespace(std::uint32_t character);  // White_Space
+bool is_number(std::uint32_t character);      // categories N*
+// As the tables of Python's tokenizers know them: those of BERT's steps are of Unicode 8, accents
+// and normal forms of Unicode 9, where younger characters have no properties.
+bool is_punctuation(std::uint32_t character);      // categories P*, and what ASCII calls so
+bool is_nonspacing_mark(std::uint32_t character);  // category Mn, for BERT
+bool is_combining_mark(std::uint32_t character);   // categories M*
+bool is_other(std::uint32_t character);            // categories C*, but for the unassigned
 /// The character's lower case by itself, which may be several.
 std::string lower_case(std::string_view text);
 

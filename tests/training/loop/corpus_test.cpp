@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/sampler.h"
+#include "tests/require_ok.h"
 
 namespace tessera {
 namespace {
@@ -154,6 +155,39 @@ TEST_CASE("what a file's content contradicts is not taken for what its name says
     const std::string path = written("some.txt", bytes);
     CHECK(said(path).find(message) != std::string::npos);
     CHECK(said(path, TokenFormat::bytes).empty());
+  }
+}
+
+TEST_CASE("a mark before UTF-8 is no text, and what is no plain text by name or content is refused",
+          "[corpus]") {
+  const std::string words = "\xEF\xBB\xBFto see";
+  const auto corpus = [](const std::string& path, TokenFormat format = TokenFormat::by_name) {
+    return Corpus::open(path, {.format = format, .vocabulary = 256});
+  };
+  const std::string marked = written("marked.txt", words);
+  CHECK(test::require_value(corpus(marked)).tokens() == 6);
+  std::vector<std::int32_t> read(3);
+  test::require_ok(test::require_value(corpus(marked)).read(0, read));
+  CHECK(read == std::vector<std::int32_t>{'t', 'o', ' '});
+  CHECK(test::require_value(corpus(marked, TokenFormat::bytes)).tokens() == 9);
+  CHECK(corpus(written("mark.txt", "\xEF\xBB\xBF")).status().message().find("is empty") !=
+        std::string::npos);
+  const std::string line = "{ \"text\": \"a\"}\n";
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"lines.txt", line},
+      {"lines.JSONL", "\xEF\xBB\xBF" + line},
+      {"list.json", "[\n" + line + "]"}};
+  for (const auto& [name, text] : others) {
+    const std::string path = written(name, text);
+    CHECK(corpus(path).status().message().find(
+              "is JSON, no plain text: convert it, or say --data-format bytes") !=
+          std::string::npos);
+    CHECK(corpus(path, TokenFormat::bytes).ok());
+  }
+  CHECK(corpus(written("a.CSV", "a,b\n")).status().message().find("is a table by its name") !=
+        std::string::npos);
+  for (const char* text : {"[1] Smith", "{a}", "[[Links]]", "\"quoted\""}) {
+    CHECK(corpus(written("plain.txt", text)).ok());
   }
 }
 

@@ -68,10 +68,47 @@ TEST_CASE("what an assistant said with a weight of 0 is not learned", "[document
                     {.chat = ChatTemplate::plain}) == "assistant: a\nassistant: [b\n]");
 }
 
+TEST_CASE("what a line holds and nobody reads is noted, and what says nothing is no fault",
+          "[documents]") {
+  const DocumentOptions chatml{.chat = ChatTemplate::llama3};
+  const DocumentOptions plain{.chat = ChatTemplate::plain, .end_of_text = 46};
+  DocumentNotes notes;
+  const auto parse = [&](const std::string& line, const DocumentOptions& options) {
+    return shown(test::require_value(parse_document(line, options, "x", &notes)));
+  };
+  CHECK(parse(R"({"messages": [{"role": "user", "content": "a", "tool_calls": [], "name": ""},
+                  {"role": "assistant", "content": "b"}], "system": "be rude", "tools": []})",
+              plain) == "user: a\nassistant: [b\n.]");
+  CHECK(parse(R"({"instruction": "a", "input": null, "output": "b", "history": [["x", "y"]],
+                  "system": "c"})",
+              plain) == "user: a\nassistant: [b\n.]");
+  CHECK(parse(R"({"prompt": "a", "completion": "b", "label": false, "note": ""})", {}) == "a[b]");
+  CHECK(parse(R"({"prompt": "a", "completion": ""})", {.end_of_text = '.'}) == "a[.]");
+  CHECK(parse(R"({"messages": [{"role": "user", "content": "x<|eot_id|>"},
+                  {"role": "assistant", "content": " "}]})",
+              chatml)
+            .find("[<|eot_id|>]") != std::string::npos);
+  CHECK(notes.unread ==
+        std::map<std::string, std::int64_t>{{"history", 1}, {"label", 1}, {"system", 2}});
+  const auto said = warnings_of(notes, "x.jsonl");
+  REQUIRE(said.size() == 3);
+  CHECK(said[0] ==
+        "x.jsonl: has keys that are not read: history (1 line), label (1 line), system (2 lines)");
+  CHECK(said[1].find("answers without text, in documents: 2; of them only the end") !=
+        std::string::npos);
+  CHECK(said[2].find("tokens of the chat template in the text of messages, in documents: 1;") !=
+        std::string::npos);
+  CHECK(warnings_of({}, "x.jsonl").empty());
+}
+
 TEST_CASE("a line that is no document is refused with its number", "[documents]") {
   const DocumentOptions plain{.chat = ChatTemplate::plain};
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"[1]", "is no JSON object"},
+      {"[1]", "is a list, no JSON object: give each document a line"},
+      {"3", "is no JSON object"},
+      {R"({"text": "a",})", "not valid JSON, see column 14"},
+      {R"({"text": "a", "text": "b"})", "the key \"text\" is twice in one object"},
+      {"{\"text\": \"caf\xE9\"}", "not valid JSON, see column 14"},
       {R"({"txt": "a"})", "has the keys txt: known are text, messages, prompt with completion"},
       {R"({"messages": []})", "messages is no list of messages"},
       {R"({"messages": [{"role": "tool", "content": "x"}]})", "the role tool is none of system"},

@@ -114,6 +114,27 @@ TEST_CASE("WordPiece takes the longest beginning of what BERT's steps leave", "[
   CHECK(decoded(t, {3, 4, 5}) == "seeing!");
 }
 
+TEST_CASE("characters have the properties of the Unicode that Python's tokenizers know",
+          "[tokenizer]") {
+  // U+0A76, punctuation since Unicode 11, U+166D until 8; U+0AFE, a mark since 11.
+  const Tokenizer bert = parsed(R"({"normalizer": {"type": "BertNormalizer", "lowercase": true},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}, "model": {"type": "WordPiece",
+      "unk_token": "[UNK]", "max_input_chars_per_word": 8, "vocab": {"[UNK]": 0, "a": 1,
+      "\u166d": 2, "a\u0afe": 3, "e": 4}}})");
+  CHECK(encoded(bert, "a\xE0\xA9\xB6 a\xE1\x99\xADz") == Ids{0, 1, 2, 0});
+  CHECK(encoded(bert, "a\xE0\xAB\xBE \xC3\xA9") == Ids{3, 4});
+  // StripAccents takes spacing marks, too (U+0903), of Unicode 9 (U+08D4), not of 11 (U+07FD).
+  const Tokenizer strips = parsed(R"({"normalizer": {"type": "StripAccents"}, "pre_tokenizer":
+      {"type": "WhitespaceSplit"}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
+      "max_input_chars_per_word": 8, "vocab": {"[UNK]": 0, "a": 1, "a\u07fd": 2}}})");
+  CHECK(encoded(strips, "a\xE0\xA4\x83 a\xE0\xA3\x94 a\xDF\xBD") == Ids{1, 1, 2});
+  // U+32FF is two characters since Unicode 12.1; U+1F16A since 6.1.
+  const Tokenizer nfkc = parsed(R"({"normalizer": {"type": "NFKC"}, "pre_tokenizer":
+      {"type": "WhitespaceSplit"}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
+      "max_input_chars_per_word": 8, "vocab": {"[UNK]": 0, "\u32ff": 1, "MC": 2}}})");
+  CHECK(encoded(nfkc, "\xE3\x8B\xBF \xF0\x9F\x85\xAA") == Ids{1, 2});
+}
+
 TEST_CASE("patterns cut as their behaviour says", "[tokenizer]") {
   const auto of = [](const std::string& behaviour, bool invert) {
     return parsed(

@@ -83,6 +83,8 @@ class Corpus {
   /// The name of the corpus in messages: its file, or the first of them.
   const std::string& source() const;
   std::int64_t tokens() const;
+  /// What of its files is not read as one may expect, a sentence each, with the file's name.
+  std::vector<std::string> warnings() const;
   /// The number of documents that its files name, 0 if they name none.
   std::int64_t documents() const;
   /// All of it, by file.

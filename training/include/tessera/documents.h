@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,15 +48,29 @@ struct Document {
   std::vector<bool> learned;  // of each of them
 };
 
-/// One line of JSON; `where` names it in messages. Fails: invalid_argument (no object, none of the
-/// keys above, a chat without a template, a role that is none of system, user and assistant, a
-/// message with other keys than role, content and weight; anything that is no text), what
-/// Tokenizer::encode fails with, naming the line.
+/// What lines hold and a reader may not expect.
+struct DocumentNotes {
+  std::map<std::string, std::int64_t> unread;  // keys that mean nothing here, and in how many lines
+  std::int64_t without_answer = 0;  // documents with an answer of which only the end is learned
+  std::int64_t with_marks = 0;      // documents with tokens of the template in a message's text
+};
+
+/// One line of JSON; `where` names it in messages. `notes`: gets what is worth a warning. Fails:
+/// invalid_argument (no JSON, no object, a key twice, none of the keys above, a chat without a
+/// template, a role that is none of system, user and assistant, a message with other keys than
+/// role, content and weight; anything that is no text), what Tokenizer::encode fails with, naming
+/// the line.
 Result<Document> parse_document(std::string_view line, const DocumentOptions& options,
-                                const std::string& where);
+                                const std::string& where, DocumentNotes* notes = nullptr);
 /// All lines of a file that are not empty. Fails: io_error; as above.
 Result<std::vector<Document>> read_documents(const std::string& path,
-                                             const DocumentOptions& options);
+                                             const DocumentOptions& options,
+                                             DocumentNotes* notes = nullptr);
+/// A sentence for each kind of note, with the file's name.
+std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::string& source);
+/// "is JSON, no plain text", "has zero bytes, ...": what a file is that is taken for plain text,
+/// by its name and its first bytes. Empty: nothing says so.
+std::string other_than_text(std::string_view path, std::string_view beginning);
 /// Whether the tokenizer has the tokens of the template. Fails: invalid_argument, naming the first
 /// that is missing.
 Status check(const DocumentOptions& options);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run's numbers depend on, which its checkpoints keep, so that a run that goes on otherwise
+// than it began says so.
+#pragma once
+
+#include <string>
+
+#include "cli/train/agreement.h"
+#include "cli/train/train_options.h"
+#include "tessera/trainer.h"
+
+namespace tessera::cli {
+
+inline constexpr const char* facts_blob = "facts";  // of a checkpoint: facts_text(numeric_facts(...))
+
+/// Model, options of the optimizer and of numbers, and how much a step learns from. Neither ranks,
+/// scheme nor batch by themselves: a run may go on with others.
+Facts numeric_facts(const TrainArguments& arguments, const TrainRun& run, const Trainer& trainer);
+/// A sentence that names what has changed since the checkpoint with that text; "": nothing.
+std::string changes_since(const std::string& checkpoint, const std::string& text, const Facts& now);
+
+}  // namespace tessera::cli
