@@ -43,16 +43,18 @@ std::int32_t number_in(const std::string& query) {
   return number;
 }
 
-// The first op of the unit on the opened rank from the begin of the view on, or of all.
+// The first op of the unit on the opened rank from the begin of the view on, or of all; of a long
+// run of the steps around it, as every step has it.
 void show_unit(App& app, const std::string& unit) {
   TraceModel& model = app.model();
   std::optional<SpanRef> first, next;
   Time first_begin = 0, next_begin = 0;
-  for (const LaneData& lane : model.rank(app.state().rank).lanes) {
+  const std::int32_t step = model.step_at(app.state().time.from());
+  for (const LaneData& lane : model.around(app.state().rank, step).lanes) {
     for (std::size_t i = 0; i < lane.spans.op.size(); ++i) {
       if (model.op(lane.spans.op[i]).unit != unit) continue;
       const Time begin = lane.spans.begin[i];
-      const SpanRef span{app.state().rank, lane.spans.stream, i};
+      const SpanRef span{app.state().rank, lane.spans.stream, lane.spans.op[i]};
       if (!first || begin < first_begin) {
         first = span;
         first_begin = begin;

@@ -88,13 +88,21 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   const std::string label = fmt::format("rank {}", row.rank);
   const float x = box.min.x + theme.px(12);
   const bool chosen = row.rank == state.rank;
-  const bool unreadable = !model.rank(row.rank).problem.ok();
+  const CoarseRank* const sums = model.crowded() ? model.coarse(row.rank) : nullptr;
+  if (!model.crowded()) model.rank(row.rank);
+  const Status problem = sums != nullptr ? sums->problem : model.problem_of(row.rank);
+  const bool unreadable = !problem.ok();
   const Colour colour = unreadable ? ui.colours().fail : chosen ? theme.text : theme.dim;
   draw_text(chosen ? ui.fonts.strong : ui.fonts.small, {x, row.y + theme.px(row.open ? 7 : 4)},
             colour, label);
   if (unreadable) {
     draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(7)}, colour,
-              "⚠ " + model.rank(row.rank).problem.message());
+              "⚠ " + problem.message());
+  } else if (model.crowded() && sums == nullptr) {
+    const char* const words = model.reading() == row.rank ? "reading ..." : "is read next";
+    draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(4)}, theme.dim,
+              words);
+    state.fields["timeline/reading"] = fmt::format("rank {}", model.reading());
   }
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
               {box.min.x + theme.px(gutter_px), row.y + row.height});
@@ -147,16 +155,15 @@ void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewSta
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   auto outline = [&](const SpanRef& chosen, ImU32 colour) {
-    const std::int32_t op = model.rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
     for (const LaneBox& lane : lane_boxes_) {
       if (lane.stream != chosen.stream) continue;
-      const auto span = model.find(lane.rank, op);
+      auto span = model.loaded_times(lane.rank, lane.stream, chosen.op);
+      if (!span && lane.rank == chosen.rank) span = model.times(chosen);
       if (!span) continue;
-      const auto& spans = model.rank(lane.rank).lane(lane.stream)->spans;
-      const float x0 = std::clamp(
-          std::floor(state.time.x_of(spans.begin[span->index], left, width)), left, left + width);
-      const float x1 = std::clamp(std::floor(state.time.x_of(spans.end[span->index], left, width)),
-                                  left, left + width);
+      const float x0 =
+          std::clamp(std::floor(state.time.x_of(span->begin, left, width)), left, left + width);
+      const float x1 =
+          std::clamp(std::floor(state.time.x_of(span->end, left, width)), left, left + width);
       if (x1 - x0 < 1 && (x1 <= left || x0 >= left + width)) continue;
       const bool same = lane.rank == chosen.rank;
       draw->AddRect({x0 - 1, lane.y - 1}, {std::max(x1, x0 + 2), lane.y + lane.height + 1}, colour,
@@ -222,8 +229,7 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
     state.hovered = span_at(model, lane.rank, lane.stream, *state.cursor, slack);
   }
   if (ImGui::IsMouseDoubleClicked(0) && state.hovered) {
-    const auto& spans = model.rank(state.hovered->rank).lane(state.hovered->stream)->spans;
-    const Time begin = spans.begin[state.hovered->index], end = spans.end[state.hovered->index];
+    const auto [begin, ready, end] = model.times(*state.hovered);
     const Time margin = std::max<Time>((end - begin) / 8, 100);
     state.time.show(begin - margin, end + margin);
     state.selection = state.hovered;
