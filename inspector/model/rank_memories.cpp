@@ -66,7 +66,7 @@ void RankMemories::load(Rank rank, Time from, Time to, RankMemory& memory) {
     if (window_.whole()) return trace_.reader().memory(rank);
     TESSERA_ASSIGN(storage::MemorySeries samples, trace_.reader().memory(rank, from, to));
     TESSERA_ASSIGN(const auto held, trace_.reader().held_before(rank, from));
-    hold_before(held, samples);
+    hold_before(held, from, samples);
     return samples;
   };
   auto samples = read();

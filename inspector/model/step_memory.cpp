@@ -84,8 +84,10 @@ storage::MemorySeries series_of_peaks(const analysis::Trace& trace, Rank rank) {
   return series;
 }
 
-void hold_before(const std::vector<storage::HeldBuffer>& held, storage::MemorySeries& series) {
-  if (series.time.empty()) return;
+void hold_before(const std::vector<storage::HeldBuffer>& held, Time from,
+                 storage::MemorySeries& series) {
+  // Without a sample nobody says what is reserved.
+  const Bytes reserved = series.time.empty() ? Bytes{} : series.reserved.front();
   storage::MemorySeries all;
   all.rank = series.rank;
   Bytes allocated{};
@@ -96,8 +98,7 @@ void hold_before(const std::vector<storage::HeldBuffer>& held, storage::MemorySe
       const Bytes part{one.bytes.value / count};
       const Bytes delta = k + 1 < count ? part : Bytes{one.bytes.value - part.value * (count - 1)};
       if (is_on_device(one.memory_class)) allocated += delta;
-      append(all, series.time.front(), one.memory_class, delta, allocated,
-             std::max(series.reserved.front(), allocated));
+      append(all, from, one.memory_class, delta, allocated, std::max(reserved, allocated));
       all.buffer.back() = one.buffer;
     }
   }

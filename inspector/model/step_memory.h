@@ -16,7 +16,8 @@ namespace tessera::inspector {
 /// A series in which every step holds from its begin what it held at its peak; of no buffer.
 storage::MemorySeries series_of_peaks(const analysis::Trace& trace, Rank rank);
 
-/// Puts what is held before `series` in front of it, as samples at its first moment.
-void hold_before(const std::vector<storage::HeldBuffer>& held, storage::MemorySeries& series);
+/// Puts what is held before `series`, which begins at `from`, in front of it.
+void hold_before(const std::vector<storage::HeldBuffer>& held, Time from,
+                 storage::MemorySeries& series);
 
 }  // namespace tessera::inspector

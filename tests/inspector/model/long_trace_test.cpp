@@ -136,9 +136,9 @@ TEST_CASE("what is selected in a long run stays, wherever one looks", "[inspecto
 
 TEST_CASE("every panel of a long run answers, whole and in part", "[inspector][long]") {
   const std::string panel =
-      GENERATE("overview", "all", "communication", "holders", "model", "path", "findings");
+      GENERATE("overview", "all", "communication", "holders", "model", "path");
   INFO(panel);
-  Session session({.panel = panel}, 1280, 720, long_trace(true));
+  Session session({.panel = panel}, 800, 450, long_trace(true));
   TraceModel& model = session.app->model();
   for (const bool whole : {false, true}) {
     if (whole) session.state().time.show(0, model.info().end);
