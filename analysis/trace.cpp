@@ -26,17 +26,12 @@ Result<Trace> Trace::open(const std::string& path, Check check, Ops ops) {
   return trace;
 }
 
-Trace::Trace(storage::TraceReader reader) : reader_(std::move(reader)) {}
-Trace::Trace(Trace&&) noexcept = default;
-Trace& Trace::operator=(Trace&&) noexcept = default;
-Trace::~Trace() = default;
-
 Status Trace::read_ops(Check check, Ops ops) {
   constexpr std::int32_t few = 1 << 17;  // rows of 200 bytes and their texts
   if (check == Check::later && ops == Ops::all) {
     TESSERA_ASSIGN(const auto range, reader_.op_range());
     if (range.second - range.first > few) {
-      pages_ = std::make_unique<OpPages>(range.first, range.second);
+      pages_ = std::make_shared<OpPages>(range.first, range.second);
       return {};
     }
   }

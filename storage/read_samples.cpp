@@ -185,7 +185,7 @@ Result<std::vector<HeldBuffer>> SampleReader::held_before(Rank rank, Time time) 
   TESSERA_ASSIGN(Statement chunks, database_.prepare(before_sql));
   chunks.bind(rank, time);
   std::vector<HeldBuffer> held;
-  TESSERA_TRY(for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
+  const auto add = [&](const ChunkHeader& header, Blob data) -> Status {
     if (header.t1 < time) {
       TESSERA_ASSIGN(const std::vector<HeldBuffer> more, changes(header, data));
       add_held(more, held);
@@ -196,7 +196,8 @@ Result<std::vector<HeldBuffer>> SampleReader::held_before(Rank rank, Time time) 
     cut(first_time, time, series);
     add_held(held_by(series), held);
     return {};
-  }));
+  };
+  TESSERA_TRY(for_each_chunk(chunks, add));
   return held;
 }
 

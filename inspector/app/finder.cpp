@@ -11,6 +11,7 @@
 #include "inspector/app/app.h"
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
+#include "inspector/model/search.h"
 #include "inspector/widgets/drawing.h"
 
 namespace tessera::inspector {
@@ -102,6 +103,16 @@ std::vector<Finder::Entry> Finder::matches(App& app) const {
   for (const storage::UnitRow& unit : app.model().info().units) {
     if (out.size() >= shown_max) break;
     add("unit " + unit.name, "", [name = unit.name](App& a, Surface&) { show_unit(a, name); });
+  }
+  if (out.size() < shown_max && query.size() > 1 && !app.model().run().recorded_ranks.empty()) {
+    const auto& ops = app.model().typical_ops();
+    if (std::any_of(ops.begin(), ops.end(), [&](const auto& op) { return fits_op(query, op); })) {
+      out.push_back({fmt::format("operations \"{}\"", query), "N", [query](App& a, Surface&) {
+                       a.state().search = query;
+                       a.state().open_rank(a.state().rank);
+                       a.step_match(1);
+                     }});
+    }
   }
   return out;
 }

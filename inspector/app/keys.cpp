@@ -7,6 +7,7 @@
 #include "inspector/app/app.h"
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
+#include "inspector/model/search.h"
 
 namespace tessera::inspector {
 
@@ -34,6 +35,26 @@ void App::step_span(int direction) {
   if (next < 0 || next >= std::ssize(lane->spans.op)) return;
   chosen.op = lane->spans.op[static_cast<std::size_t>(next)];
   bring_into_view(chosen);
+}
+
+void App::step_match(int direction) {
+  if (state_.search.empty()) {
+    state_.show_palette = true;
+    return;
+  }
+  const bool own = state_.selection && state_.selection->rank == state_.rank;
+  const Time begin = own ? model_->times(*state_.selection).begin : state_.time.from();
+  const bool in_view = begin >= state_.time.from() && begin <= state_.time.to();
+  const auto found = next_match(*model_, state_.rank, state_.search,
+                                in_view ? begin : state_.time.from(), direction);
+  if (!found) {
+    take_along_.say("No operation \"" + state_.search + "\" " +
+                    (direction > 0 ? "after this one" : "before this one") + " on rank " +
+                    std::to_string(state_.rank) + (model_->is_long() ? " within 256 steps." : "."));
+    return;
+  }
+  state_.selection = found;
+  bring_into_view(*found);
 }
 
 void App::select_cause() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "inspector/timeline/flow_lines.h"
 #include "inspector/timeline/operation_legend.h"
@@ -72,12 +73,23 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
   rows_.clear();
   const LaneHeights heights = lane_heights(ui, model, state.rank, box.height());
   const std::size_t guess = model.lanes_of(state.rank).size();
-  float y = box.min.y - scroll_;
-  for (const Rank rank : model.run().recorded_ranks) {
+  const auto add = [&](Rank rank, float& y, bool pinned) {
     const float lane = rank == state.rank ? heights.opened : heights.others;
     const float height = row_height(ui, model.lane_count(rank, guess), lane);
-    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane)});
+    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane), pinned});
     y += height;
+  };
+  // Pinned rows stay on top, as long as they leave others half of the room.
+  pinned_ = box.min.y;
+  std::set<Rank> on_top;
+  for (const Rank rank : state.pinned) {
+    if (!model.recorded(rank) || pinned_ - box.min.y > box.height() / 2) continue;
+    add(rank, pinned_, true);
+    on_top.insert(rank);
+  }
+  float y = pinned_ - scroll_;
+  for (const Rank rank : model.run().recorded_ranks) {
+    if (!on_top.contains(rank)) add(rank, y, false);
   }
   content_height_ = y + scroll_ - box.min.y;
 }
@@ -137,13 +149,18 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
   lane_boxes_.clear();
   painter_.begin(ui, model, state, left, width);
   for (const Row& row : rows_) {
-    if (row.y + row.height <= box.min.y || row.y >= box.max.y) continue;
+    // A row below pinned ones is drawn where it is wholly seen.
+    const float top = row.pinned || pinned_ <= box.min.y ? box.min.y - row.height : pinned_ - 1;
+    if (row.y <= top || row.y >= box.max.y) continue;
     if (row.rank == state.rank) {
       draw->AddRectFilled({box.min.x, row.y + 2}, {box.max.x, row.y + row.height - 2},
                           with_alpha(ui.theme.selection, 120));
     }
     draw_row_title(ui, model, state, row, box);
     draw_lanes(ui, model, state, row);
+  }
+  if (pinned_ > box.min.y) {
+    draw->AddRectFilled({box.min.x, pinned_ - 1}, {box.max.x, pinned_}, ui.theme.accent);
   }
   painter_.finish();
 }
@@ -240,6 +257,7 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
   for (const Row& row : rows_) {
     const bool on_row = io.MousePos.y >= row.y && io.MousePos.y < row.y + row.height;
     if (on_row && (io.MousePos.x < left || state.hovered)) state.rank = row.rank;
+    if (on_row) break;  // pinned rows come first
   }
 }
 
@@ -258,7 +276,7 @@ void TimelinePanel::draw_scrollbar(const Surface& ui, const Box& box) {
 void TimelinePanel::scroll_to_rank(const Surface& ui, TraceModel& model, ViewState& state,
                                    const Box& rows) {
   for (const Row& row : rows_) {
-    if (row.rank != state.rank) continue;
+    if (row.rank != state.rank || row.pinned) continue;
     const float other = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
     const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
     scroll_ = std::floor(wanted / other) * other;

@@ -38,10 +38,6 @@ class Trace {
   /// number is none that a run can have. So what is shown is what was recorded.
   static Result<Trace> open(const std::string& path, Check check = Check::now, Ops ops = Ops::all);
 
-  Trace(Trace&&) noexcept;
-  Trace& operator=(Trace&&) noexcept;
-  ~Trace();
-
   const storage::TraceReader& reader() const { return reader_; }
   const storage::TraceInfo& info() const { return reader_.info(); }
   const TraceRun& run() const { return reader_.info().run; }
@@ -112,7 +108,7 @@ class Trace {
   std::int32_t step_at(Time time) const;
 
  protected:
-  explicit Trace(storage::TraceReader reader);
+  explicit Trace(storage::TraceReader reader) : reader_(std::move(reader)) {}
 
  private:
   /// `values` with the file's name.
@@ -124,7 +120,7 @@ class Trace {
   storage::TraceReader reader_;
   std::string path_;
   std::vector<storage::OpRow> ops_;
-  std::unique_ptr<OpPages> pages_;  // in place of `ops_`
+  std::shared_ptr<OpPages> pages_;  // in place of `ops_`
   std::optional<storage::RankSteps> steps_;
   storage::RankSteps first_rows_, last_rows_;
   storage::StepSummary summary_;
