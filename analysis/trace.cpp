@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/check_values.h"
+#include "analysis/op_pages.h"
 #include "tessera/assert.h"
 
 namespace tessera::analysis {
@@ -14,7 +15,7 @@ Result<Trace> Trace::open(const std::string& path, Check check, Ops ops) {
   TESSERA_ASSIGN(storage::TraceReader reader, storage::TraceReader::open(path));
   Trace trace(std::move(reader));
   trace.path_ = path;
-  TESSERA_ASSIGN(trace.ops_, ops == Ops::all ? trace.reader_.ops() : trace.reader_.collectives());
+  TESSERA_TRY(trace.read_ops(check, ops));
   TESSERA_ASSIGN(trace.peaks_, trace.reader_.peak_memory());
   TESSERA_ASSIGN(trace.diagnostics_, trace.reader_.diagnostics());
   TESSERA_ASSIGN(trace.shortages_, trace.reader_.memory_shortages());
@@ -23,6 +24,35 @@ Result<Trace> Trace::open(const std::string& path, Check check, Ops ops) {
   TESSERA_TRY(trace.read_steps(check));
   if (check == Check::now) TESSERA_TRY(trace.reader_.verify_tables());
   return trace;
+}
+
+Status Trace::read_ops(Check check, Ops ops) {
+  constexpr std::int32_t few = 1 << 17;  // rows of 200 bytes and their texts
+  if (check == Check::later && ops == Ops::all) {
+    TESSERA_ASSIGN(const auto range, reader_.op_range());
+    if (range.second - range.first > few) {
+      pages_ = std::make_shared<OpPages>(range.first, range.second);
+      return {};
+    }
+  }
+  TESSERA_ASSIGN(ops_, ops == Ops::all ? reader_.ops() : reader_.collectives());
+  return {};
+}
+
+const std::vector<storage::OpRow>& Trace::ops() const {
+  return pages_ == nullptr ? ops_ : pages_->all(reader_);
+}
+
+const std::vector<storage::OpRow>& Trace::typical_ops() const {
+  return pages_ == nullptr ? ops_ : pages_->typical(reader_);
+}
+
+void Trace::forget_ops() {
+  if (pages_ != nullptr) pages_->forget();
+}
+
+Status Trace::ops_problem() const {
+  return pages_ == nullptr ? Status() : damaged(pages_->problem());
 }
 
 Status Trace::damaged(const Status& values) const {
@@ -67,6 +97,10 @@ Status Trace::sum_up() {
 
 const storage::OpRow& Trace::op(std::int32_t id) const {
   static const storage::OpRow unknown{};
+  if (pages_ != nullptr) {
+    const storage::OpRow* const found = pages_->find(reader_, id);
+    return found == nullptr ? unknown : *found;
+  }
   // Ids mostly have no gaps.
   if (!ops_.empty() && id >= ops_.front().id) {
     const auto guess = static_cast<std::size_t>(std::int64_t{id} - ops_.front().id);

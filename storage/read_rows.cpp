@@ -173,6 +173,47 @@ Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& i
   return read_ops_where(database, info, "");
 }
 
+Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info,
+                                    std::int32_t from, std::int32_t to) {
+  return read_ops_where(database, info, fmt::format(" WHERE id >= {} AND id < {}", from, to));
+}
+
+Result<std::vector<OpSort>> read_op_sorts(const Database& database, std::int32_t from,
+                                          std::int32_t to) {
+  TESSERA_ASSIGN(Statement rows, database.prepare("SELECT id, stream, kind, phase, reason FROM op"
+                                                  " WHERE id >= ? AND id < ? ORDER BY id"));
+  rows.bind(from, to);
+  std::vector<OpSort> sorts;
+  const auto known = [&](int column, EnumWords words) {
+    return rows.integer(column) >= 0 && rows.integer(column) <= words.last;
+  };
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, rows.next());
+    if (!row) return sorts;
+    if (!known(2, words_of(OpKind{})) || !known(3, words_of(Phase{})) ||
+        !known(4, words_of(Reason{}))) {
+      return Status(
+          Code::not_supported,
+          fmt::format("Op {} is of a sort that this version does not know.", rows.integer(0)));
+    }
+    sorts.push_back({rows.int32(0), rows.int32(1), static_cast<OpKind>(rows.integer(2)),
+                     static_cast<Phase>(rows.integer(3)), static_cast<Reason>(rows.integer(4))});
+  }
+}
+
+Result<std::pair<std::int32_t, std::int32_t>> read_op_range(const Database& database) {
+  // In one query for both SQLite would read them all.
+  TESSERA_ASSIGN(Statement row,
+                 database.prepare("SELECT (SELECT min(id) FROM op), (SELECT max(id) FROM op)"));
+  TESSERA_TRY(row.next().status());
+  if (row.type(0) == SQLITE_NULL) return std::pair(0, 0);
+  const std::int64_t first = row.integer(0), last = row.integer(1);
+  if (first >= 0 && last < std::numeric_limits<std::int32_t>::max()) {
+    return std::pair(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last + 1));
+  }
+  return damaged(fmt::format("ops have ids from {} to {}", first, last));
+}
+
 Result<std::vector<OpRow>> read_collectives(const Database& database, const TraceInfo& info) {
   std::string kinds;
   for (int kind = 0; kind <= static_cast<int>(op_kind_last); ++kind) {

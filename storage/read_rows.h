@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/database.h"
@@ -16,6 +17,13 @@ namespace tessera::storage {
 /// there), not_supported, io_error. `info` is what `read_info` gave.
 Result<TraceInfo> read_info(const Database& database);
 Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info);
+/// Of the ids [from, to).
+Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info,
+                                    std::int32_t from, std::int32_t to);
+Result<std::vector<OpSort>> read_op_sorts(const Database& database, std::int32_t from,
+                                          std::int32_t to);
+/// The least, and one past the largest; equal without ops.
+Result<std::pair<std::int32_t, std::int32_t>> read_op_range(const Database& database);
 Result<std::vector<OpRow>> read_collectives(const Database& database, const TraceInfo& info);
 Result<std::vector<BufferRow>> read_buffers(const Database& database);
 /// Of the steps [from, to), once `check_step_density` is through.

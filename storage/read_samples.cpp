@@ -21,6 +21,38 @@ constexpr std::int64_t sample_size = 37, expansion_max = 16, expansion_anyway = 
 constexpr const char* samples_sql =
     "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk WHERE rank = ?"
     " AND seq BETWEEN ? AND ? ORDER BY seq";
+constexpr const char* between_sql =
+    "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk WHERE rank = ?"
+    " AND t0 < ? AND t1 >= ? ORDER BY seq";
+constexpr const char* before_sql =
+    "SELECT rank, -1, seq, count, t0, t1, checksum, data FROM memory_chunk WHERE rank = ?"
+    " AND t0 < ? ORDER BY seq";
+constexpr const char* reach_sql =
+    "SELECT min(t0), max(t1) FROM memory_chunk WHERE rank = ? AND t0 < ? AND t1 >= ?";
+
+constexpr Time first_time = std::numeric_limits<Time>::min();
+constexpr Time last_time = std::numeric_limits<Time>::max();
+
+Time just_before(Time time) { return time == first_time ? time : time - 1; }
+Time just_after(Time time) { return time == last_time ? time : time + 1; }
+
+/// What is at the times [begin, end) of an ascending series.
+void cut(Time begin, Time end, MemorySeries& series) {
+  const auto at = [&](Time time) {
+    return std::lower_bound(series.time.begin(), series.time.end(), time) - series.time.begin();
+  };
+  const auto from = at(begin), to = at(end);
+  const auto keep = [&](auto& column) {
+    column.erase(column.begin() + to, column.end());
+    column.erase(column.begin(), column.begin() + from);
+  };
+  keep(series.time);
+  keep(series.buffer);
+  keep(series.memory_class);
+  keep(series.delta);
+  keep(series.allocated);
+  keep(series.reserved);
+}
 
 }  // namespace
 
@@ -31,6 +63,7 @@ struct SampleReader::Times {
     Time begin, end;
   };
   Rank rank = -1;
+  bool all = false;  // of the rank
   std::vector<Span> spans;
   std::size_t last = 0;  // samples come in about the order of operations
 
@@ -60,9 +93,14 @@ SampleReader::~SampleReader() = default;
 
 Status SampleReader::load_times(Rank rank) {
   if (times_->rank == rank) return {};
+  TESSERA_TRY(load_times(rank, first_time, last_time));
+  times_->all = true;
+  return {};
+}
+
+Status SampleReader::load_times(Rank rank, Time begin, Time end) {
   *times_ = {};
-  constexpr SpanRange all{std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max()};
-  TESSERA_ASSIGN(const std::vector<Lane> lanes, spans_.read(rank, all));
+  TESSERA_ASSIGN(const std::vector<Lane> lanes, spans_.read(rank, {begin, end, {}}));
   for (const Lane& lane : lanes) {
     for (std::size_t i = 0; i < lane.op.size(); ++i) {
       times_->spans.push_back({lane.op[i], lane.begin[i], lane.end[i]});
@@ -89,8 +127,7 @@ Status SampleReader::append(const ChunkHeader& header, Blob data, MemorySeries& 
                   entries_, header.rank, database_.size())};
 }
 
-Status SampleReader::append_shared(const ChunkHeader& header, Blob data, MemorySeries& series) {
-  TESSERA_TRY(load_times(header.rank));
+SampleContext SampleReader::context() {
   SampleContext context;
   context.time_of = [this](Edge edge) { return times_->find(edge); };
   context.data_of = [this](Rank rank,
@@ -104,7 +141,13 @@ Status SampleReader::append_shared(const ChunkHeader& header, Blob data, MemoryS
     }));
     return found;
   };
-  return decode_shared_samples(header, data, context, series);
+  return context;
+}
+
+Status SampleReader::append_shared(const ChunkHeader& header, Blob data, MemorySeries& series) {
+  spans_.count_chunk();
+  TESSERA_TRY(load_times(header.rank));
+  return decode_shared_samples(header, data, context(), series);
 }
 
 Result<MemorySeries> SampleReader::read(Rank rank) {
@@ -115,6 +158,94 @@ Result<MemorySeries> SampleReader::read(Rank rank) {
   counted_ = -1;
   TESSERA_TRY(for_each_chunk(
       chunks, [&](const ChunkHeader& header, Blob data) { return append(header, data, series); }));
+  return series;
+}
+
+// Of one chunk; what chunks have in common is added up once.
+Result<std::vector<HeldBuffer>> SampleReader::changes(const ChunkHeader& header, Blob data) {
+  constexpr std::size_t sums_kept = 256;
+  if (version_ < 2) {
+    MemorySeries series;
+    TESSERA_TRY(decode_samples(header, data, series));
+    return held_by(series);
+  }
+  TESSERA_ASSIGN(const ChangesOf like, changes_of(header, data));
+  if (like.rank == header.rank && like.seq == header.seq) {
+    return sum_shared_samples(header, data, context());
+  }
+  const std::tuple key(like.rank, like.seq, header.count);
+  const auto known = shared_sums_.find(key);
+  if (known != shared_sums_.end()) return known->second;
+  TESSERA_ASSIGN(std::vector<HeldBuffer> sums, sum_shared_samples(header, data, context()));
+  if (shared_sums_.size() >= sums_kept) shared_sums_.clear();
+  return shared_sums_[key] = std::move(sums);
+}
+
+Result<std::vector<HeldBuffer>> SampleReader::held_before(Rank rank, Time time) {
+  TESSERA_ASSIGN(Statement chunks, database_.prepare(before_sql));
+  chunks.bind(rank, time);
+  std::vector<HeldBuffer> held;
+  const auto add = [&](const ChunkHeader& header, Blob data) -> Status {
+    if (header.t1 < time) {
+      TESSERA_ASSIGN(const std::vector<HeldBuffer> more, changes(header, data));
+      add_held(more, held);
+      return {};
+    }
+    MemorySeries series;
+    TESSERA_TRY(append_near(header, data, series));
+    cut(first_time, time, series);
+    add_held(held_by(series), held);
+    return {};
+  };
+  TESSERA_TRY(for_each_chunk(chunks, add));
+  return held;
+}
+
+// With the times of spans around the chunk, if these are enough.
+Status SampleReader::append_near(const ChunkHeader& header, Blob data, MemorySeries& series) {
+  counted_ = -1;
+  if (version_ >= 2)
+    TESSERA_TRY(load_times(header.rank, just_before(header.t0), just_after(header.t1)));
+  const Status status = append(header, data, series);
+  if (status.ok() || version_ < 2) return status;
+  // Samples may be about operations of other times.
+  *times_ = {};
+  series = {};
+  return append(header, data, series);
+}
+
+Status SampleReader::append_all(Rank rank, Time begin, Time end, MemorySeries& series) {
+  TESSERA_ASSIGN(Statement chunks, database_.prepare(between_sql));
+  chunks.bind(rank, end, begin);
+  series = {};
+  series.rank = rank;
+  counted_ = -1;
+  return for_each_chunk(
+      chunks, [&](const ChunkHeader& header, Blob data) { return append(header, data, series); });
+}
+
+Result<MemorySeries> SampleReader::read(Rank rank, Time begin, Time end) {
+  MemorySeries series;
+  TESSERA_ASSIGN(Statement reach, database_.prepare(reach_sql));
+  reach.bind(rank, end, begin);
+  TESSERA_ASSIGN(const bool any, reach.next());
+  if (!any || reach.type(0) == SQLITE_NULL) {
+    series.rank = rank;
+    return series;
+  }
+  const Time first = reach.integer(0), last = reach.integer(1);
+  if (version_ >= 2) {
+    // A span that ends with the first sample counts, too.
+    TESSERA_TRY(load_times(rank, just_before(first), just_after(last)));
+  }
+  Status status = append_all(rank, begin, end, series);
+  if (!status.ok() && version_ >= 2) {
+    // Samples may be about operations of other times.
+    *times_ = {};
+    status = append_all(rank, begin, end, series);
+  }
+  TESSERA_TRY(std::move(status));
+  cut(begin, end, series);
   return series;
 }
 

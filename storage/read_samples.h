@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <tuple>
+#include <vector>
 
 #include "storage/chunk.h"
 #include "storage/database.h"
 #include "storage/read_spans.h"
+#include "storage/sample_decoder.h"
 
 namespace tessera::storage {
 
@@ -20,12 +24,22 @@ class SampleReader {
 
   /// All samples of `rank`. Fails: corrupt, not_supported, io_error.
   Result<MemorySeries> read(Rank rank);
+  /// Those in [begin, end).
+  Result<MemorySeries> read(Rank rank, Time begin, Time end);
+  /// What the rank holds by those before `time`.
+  Result<std::vector<HeldBuffer>> held_before(Rank rank, Time time);
   /// Appends those of one chunk. Fails: as `read`.
   Status append(const ChunkHeader& header, Blob data, MemorySeries& series);
 
  private:
   struct Times;
   Status load_times(Rank rank);
+  /// Only those around [begin, end], which is enough if samples lie at edges.
+  Status load_times(Rank rank, Time begin, Time end);
+  SampleContext context();
+  Result<std::vector<HeldBuffer>> changes(const ChunkHeader& header, Blob data);
+  Status append_near(const ChunkHeader& header, Blob data, MemorySeries& series);
+  Status append_all(Rank rank, Time begin, Time end, MemorySeries& series);
   Status append_shared(const ChunkHeader& header, Blob data, MemorySeries& series);
 
   const Database& database_;
@@ -34,6 +48,8 @@ class SampleReader {
   std::unique_ptr<Times> times_;  // of the spans of a rank
   Rank counted_ = -1;
   std::int64_t entries_ = 0;  // of that rank so far
+  // Sums of chunks that others share theirs with, of so many samples.
+  std::map<std::tuple<Rank, std::int64_t, std::int64_t>, std::vector<HeldBuffer>> shared_sums_;
 };
 
 }  // namespace tessera::storage

@@ -11,8 +11,8 @@
 namespace tessera::storage {
 namespace {
 
-// Of 24 bytes for each of up to 16,384 spans.
-constexpr std::size_t known_max = 64;
+// Of 24 bytes for each of up to 16,384 spans: the model's of a run of thousands of steps.
+constexpr std::size_t known_max = 128;
 // Spans of a rank in memory are no larger than operations in the file, a few of which may have
 // several; a small file may have some anyway.
 constexpr std::int64_t entry_size = 28, per_byte = 4, allowed_anyway = 16 << 20;
@@ -81,6 +81,7 @@ SpanReader::Shared SpanReader::known(Rank rank, std::int64_t seq, std::int64_t c
 
 Result<SpanReader::Shared> SpanReader::decode(const ChunkHeader& header, Blob data,
                                               int depth) const {
+  count_chunk();
   const SpanModel of = [this](Rank rank, std::int64_t seq, const ChunkHeader& like, int deeper) {
     return model(rank, seq, like, deeper);
   };
@@ -109,6 +110,7 @@ Result<SpanReader::Shared> SpanReader::model(Rank rank, std::int64_t seq, const 
 Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange& range,
                           std::vector<Lane>& lanes) const {
   if (header.stream != all_streams) {
+    count_chunk();
     Lane& lane = lane_of(header.rank, header.stream, lanes);
     return decode_spans(header, data, range.begin, range.end, lane);
   }
@@ -138,6 +140,22 @@ Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) co
   std::sort(lanes.begin(), lanes.end(),
             [](const Lane& a, const Lane& b) { return a.stream < b.stream; });
   return lanes;
+}
+
+Status SpanReader::each_chunk(Rank rank,
+                              const std::function<Status(const std::vector<Lane>&)>& use) const {
+  TESSERA_ASSIGN(Statement chunks, database_.prepare(lanes_sql));
+  constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
+  constexpr SpanRange all{std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max(), {}};
+  chunks.bind(rank, all_streams, 0, any, all.end, all.begin);
+  ClaimedSpans claimed(database_.size());
+  std::vector<Lane> lanes;
+  return for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
+    TESSERA_TRY(claimed.add(header));
+    lanes.clear();
+    TESSERA_TRY(append(header, data, all, lanes));
+    return use(lanes);
+  });
 }
 
 }  // namespace tessera::storage

@@ -2,8 +2,10 @@
 // Unpacks the spans of a rank, with what they share with others.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,9 +45,15 @@ class SpanReader {
   /// The lanes of `rank`, ascending by stream, without those that have nothing in `range`. Fails:
   /// corrupt, not_supported, io_error.
   Result<std::vector<Lane>> read(Rank rank, const SpanRange& range) const;
+  /// Calls use(lanes) for each chunk of `rank`. Fails: as `read`; what `use` fails with.
+  Status each_chunk(Rank rank, const std::function<Status(const std::vector<Lane>&)>& use) const;
   /// Appends those of one chunk to `lanes`, in any order. Fails: as `read`.
   Status append(const ChunkHeader& header, Blob data, const SpanRange& range,
                 std::vector<Lane>& lanes) const;
+
+  /// Chunks so far, with those of samples.
+  std::int64_t unpacked() const { return unpacked_; }
+  void count_chunk() const { ++unpacked_; }
 
  private:
   using Shared = std::shared_ptr<const SpanColumns>;
@@ -59,6 +67,7 @@ class SpanReader {
   Result<Shared> decode(const ChunkHeader& header, Blob data, int depth) const;
 
   const Database& database_;
+  mutable std::atomic<std::int64_t> unpacked_ = 0;
   mutable std::mutex mutex_;
   mutable std::deque<Known> known_;  // models that were asked for, the latest; guarded by mutex_
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -145,6 +146,75 @@ Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uin
     series.reserved.emplace_back(held);
   }
   return {};
+}
+
+Result<ChangesOf> changes_of(const ChunkHeader& header, std::span<const std::uint8_t> data) {
+  TESSERA_ASSIGN(const OwnColumns own, read_columns(header, data));
+  constexpr std::uint64_t all = 1U << buffer | 1U << memory_class | 1U << delta;
+  if ((own.shared & all) != all) return ChangesOf{header.rank, header.seq};
+  return ChangesOf{own.model, header.seq - own.back};
+}
+
+namespace {
+
+/// Sums by buffer and class.
+class HeldSum {
+ public:
+  void add(const HeldBuffer& one) {
+    HeldBuffer& sum = by_buffer_[{one.buffer, one.memory_class}];
+    sum.buffer = one.buffer;
+    sum.memory_class = one.memory_class;
+    sum.bytes.value = wrapping_sum(sum.bytes.value, one.bytes.value);
+    sum.count += one.count;
+  }
+  void add_change(std::int32_t buffer, MemoryClass memory_class, std::int64_t change) {
+    add({buffer, memory_class, Bytes{change}, change > 0 ? 1 : -1});
+  }
+  std::vector<HeldBuffer> held() const {
+    std::vector<HeldBuffer> held;
+    for (const auto& [key, one] : by_buffer_) {
+      if (one.bytes != Bytes{} || one.count != 0) held.push_back(one);
+    }
+    return held;
+  }
+
+ private:
+  std::map<std::pair<std::int32_t, MemoryClass>, HeldBuffer> by_buffer_;
+};
+
+}  // namespace
+
+Result<std::vector<HeldBuffer>> sum_shared_samples(const ChunkHeader& header,
+                                                   std::span<const std::uint8_t> data,
+                                                   const SampleContext& context) {
+  TESSERA_ASSIGN(const OwnColumns own, read_all_columns(header, data, context));
+  HeldSum sum;
+  std::int64_t number = 0;
+  for (std::size_t i = 0; i < own.columns[delta].size(); ++i) {
+    number = wrapping_sum(number, own.columns[buffer][i]);
+    const std::int64_t kind = own.columns[memory_class][i];
+    if (!std::in_range<std::int32_t>(number) || kind < 0 || kind >= memory_class_count) {
+      return damaged_samples(header, "a buffer or a class is impossible");
+    }
+    sum.add_change(static_cast<std::int32_t>(number), static_cast<MemoryClass>(kind),
+                   own.columns[delta][i]);
+  }
+  return sum.held();
+}
+
+void add_held(std::span<const HeldBuffer> more, std::vector<HeldBuffer>& held) {
+  HeldSum sum;
+  for (const HeldBuffer& one : held) sum.add(one);
+  for (const HeldBuffer& one : more) sum.add(one);
+  held = sum.held();
+}
+
+std::vector<HeldBuffer> held_by(const MemorySeries& series) {
+  HeldSum sum;
+  for (std::size_t i = 0; i < series.time.size(); ++i) {
+    sum.add_change(series.buffer[i], series.memory_class[i], series.delta[i].value);
+  }
+  return sum.held();
 }
 
 }  // namespace tessera::storage

@@ -22,4 +22,22 @@ struct SampleContext {
 Status decode_shared_samples(const ChunkHeader& header, std::span<const std::uint8_t> data,
                              const SampleContext& context, MemorySeries& series);
 
+/// The chunk whose buffers, classes and changes are those of a chunk: itself, or the one that it
+/// shares all three with.
+struct ChangesOf {
+  Rank rank = 0;
+  std::int64_t seq = 0;
+};
+/// Fails: corrupt.
+Result<ChangesOf> changes_of(const ChunkHeader& header, std::span<const std::uint8_t> data);
+/// The sums of changes of a chunk by buffer and class, in any order, where they are not 0. Fails:
+/// as decode_shared_samples; what is wrong with times is not found.
+Result<std::vector<HeldBuffer>> sum_shared_samples(const ChunkHeader& header,
+                                                   std::span<const std::uint8_t> data,
+                                                   const SampleContext& context);
+/// Adds `more` to `held`, both in any order; `held` is ascending then.
+void add_held(std::span<const HeldBuffer> more, std::vector<HeldBuffer>& held);
+/// The sums of samples.
+std::vector<HeldBuffer> held_by(const MemorySeries& series);
+
 }  // namespace tessera::storage

@@ -13,6 +13,7 @@
 #include "storage/read_rows.h"
 #include "storage/read_samples.h"
 #include "storage/read_spans.h"
+#include "storage/sample_chunk.h"
 #include "storage/schema.h"
 #include "tessera/assert.h"
 
@@ -142,6 +143,18 @@ Result<std::vector<OpRow>> TraceReader::ops() const {
   return state_->named(read_ops(state_->database, state_->info));
 }
 
+Result<std::vector<OpRow>> TraceReader::ops(std::int32_t from, std::int32_t to) const {
+  return state_->named(read_ops(state_->database, state_->info, from, to));
+}
+
+Result<std::vector<OpSort>> TraceReader::op_sorts(std::int32_t from, std::int32_t to) const {
+  return state_->named(read_op_sorts(state_->database, from, to));
+}
+
+Result<std::pair<std::int32_t, std::int32_t>> TraceReader::op_range() const {
+  return state_->named(read_op_range(state_->database));
+}
+
 Result<std::vector<OpRow>> TraceReader::collectives() const {
   return state_->named(read_collectives(state_->database, state_->info));
 }
@@ -156,10 +169,68 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end,
   return state_->named(state_->spans->read(rank, {begin, end, stream}));
 }
 
+Status TraceReader::each_span_chunk(
+    Rank rank, const std::function<Status(const std::vector<Lane>&)>& use) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  return in_file(state_->path, state_->spans->each_chunk(rank, use));
+}
+
 Result<MemorySeries> TraceReader::memory(Rank rank) const {
   TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
   return state_->named(SampleReader(state_->database, *state_->spans, state_->version).read(rank));
 }
+
+Result<MemorySeries> TraceReader::memory(Rank rank, Time begin, Time end) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  SampleReader samples(state_->database, *state_->spans, state_->version);
+  return state_->named(samples.read(rank, begin, end));
+}
+
+Result<std::vector<HeldBuffer>> TraceReader::held_before(Rank rank, Time time) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  SampleReader samples(state_->database, *state_->spans, state_->version);
+  return state_->named(samples.held_before(rank, time));
+}
+
+namespace {
+
+Result<std::int64_t> sum_of_counts(const Database& database, const char* sql) {
+  TESSERA_ASSIGN(Statement counts, database.prepare(sql));
+  constexpr std::int64_t chunk_max = std::max(span_count_max, sample_count_max);
+  std::int64_t sum = 0;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, counts.next());
+    if (!row) return sum;
+    sum += std::clamp<std::int64_t>(counts.integer(0), 0, chunk_max);
+  }
+}
+
+}  // namespace
+
+Result<RecordedSize> TraceReader::recorded_size() const {
+  RecordedSize size;
+  TESSERA_ASSIGN(size.spans,
+                 state_->named(sum_of_counts(state_->database, "SELECT count FROM span_chunk")));
+  TESSERA_ASSIGN(size.samples,
+                 state_->named(sum_of_counts(state_->database, "SELECT count FROM memory_chunk")));
+  return size;
+}
+
+Result<std::vector<SpanStretch>> TraceReader::span_stretches(Rank rank) const {
+  TESSERA_ASSIGN(Statement chunks,
+                 state_->named(state_->database.prepare(
+                     "SELECT t0, t1, count FROM span_chunk WHERE rank = ? ORDER BY stream, seq")));
+  chunks.bind(rank);
+  std::vector<SpanStretch> stretches;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, state_->named(chunks.next()));
+    if (!row) return stretches;
+    stretches.push_back({chunks.integer(0), chunks.integer(1),
+                         std::clamp<std::int64_t>(chunks.integer(2), 0, span_count_max)});
+  }
+}
+
+std::int64_t TraceReader::chunks_read() const { return state_->spans->unpacked(); }
 
 Result<RankSteps> TraceReader::rank_steps() const { return rank_steps(0, state_->info.steps); }
 

@@ -157,7 +157,7 @@ const Problem* App::first_failure(std::optional<Rank> rank) const {
 std::pair<Time, Time> App::first_view() {
   constexpr std::size_t before = 3, after = 18;  // bars of compute
   const auto step = model_->step_range(model_->last_step());
-  for (const LaneData& lane : model_->rank(state_.rank).lanes) {
+  for (const LaneData& lane : model_->around(state_.rank, model_->last_step()).lanes) {
     if (model_->stream(lane.spans.stream).role != StreamRole::compute) continue;
     const SpanPyramid& spans = *lane.pyramid;
     for (std::size_t i = spans.first_ending_after(step.first); i < spans.size(); ++i) {
@@ -174,12 +174,12 @@ std::pair<Time, Time> App::first_view() {
 // Something to look at from the start: a prefetched all_gather in the middle of the range.
 void App::select_a_prefetch() {
   const Time middle = state_.time.from() + (state_.time.to() - state_.time.from()) / 2;
-  for (const LaneData& lane : model_->rank(state_.rank).lanes) {
+  for (const LaneData& lane : model_->around(state_.rank, model_->step_at(middle)).lanes) {
     for (std::size_t i = lane.pyramid->first_ending_after(middle); i < lane.pyramid->size(); ++i) {
       const storage::OpRow& op = model_->op(lane.spans.op[i]);
       if (op.reason != Reason::backward_prefetch || op.kind != OpKind::all_gather) continue;
       if (lane.spans.begin[i] < state_.time.to()) {
-        state_.selection = SpanRef{state_.rank, lane.spans.stream, i};
+        state_.selection = SpanRef{state_.rank, lane.spans.stream, op.id};
       }
       return;
     }
@@ -292,6 +292,7 @@ bool App::draw(Surface& ui) {
   look_for_more(ui);
   model_->begin_frame();
   model_->set_patient(ui.scripted);
+  model_->look_at(state_.time.from(), state_.time.to());
   model_->take_check();
   state_.busy = false;
   state_.hovered.reset();

@@ -33,6 +33,9 @@ class App {
   // Actions of the commands.
   void step_rank(int direction);
   void step_span(int direction);
+  /// Selects the next operation of the opened rank that `ViewState::search` fits, or the one
+  /// before.
+  void step_match(int direction);
   /// Shows the step before or after the one in view.
   void step_step(int direction);
   /// Selects the first op that the selected one waited for.

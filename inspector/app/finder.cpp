@@ -11,6 +11,7 @@
 #include "inspector/app/app.h"
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
+#include "inspector/model/search.h"
 #include "inspector/widgets/drawing.h"
 
 namespace tessera::inspector {
@@ -43,16 +44,18 @@ std::int32_t number_in(const std::string& query) {
   return number;
 }
 
-// The first op of the unit on the opened rank from the begin of the view on, or of all.
+// The first op of the unit on the opened rank from the begin of the view on, or of all; of a long
+// run of the steps around it, as every step has it.
 void show_unit(App& app, const std::string& unit) {
   TraceModel& model = app.model();
   std::optional<SpanRef> first, next;
   Time first_begin = 0, next_begin = 0;
-  for (const LaneData& lane : model.rank(app.state().rank).lanes) {
+  const std::int32_t step = model.step_at(app.state().time.from());
+  for (const LaneData& lane : model.around(app.state().rank, step).lanes) {
     for (std::size_t i = 0; i < lane.spans.op.size(); ++i) {
       if (model.op(lane.spans.op[i]).unit != unit) continue;
       const Time begin = lane.spans.begin[i];
-      const SpanRef span{app.state().rank, lane.spans.stream, i};
+      const SpanRef span{app.state().rank, lane.spans.stream, lane.spans.op[i]};
       if (!first || begin < first_begin) {
         first = span;
         first_begin = begin;
@@ -100,6 +103,16 @@ std::vector<Finder::Entry> Finder::matches(App& app) const {
   for (const storage::UnitRow& unit : app.model().info().units) {
     if (out.size() >= shown_max) break;
     add("unit " + unit.name, "", [name = unit.name](App& a, Surface&) { show_unit(a, name); });
+  }
+  if (out.size() < shown_max && query.size() > 1 && !app.model().run().recorded_ranks.empty()) {
+    const auto& ops = app.model().typical_ops();
+    if (std::any_of(ops.begin(), ops.end(), [&](const auto& op) { return fits_op(query, op); })) {
+      out.push_back({fmt::format("operations \"{}\"", query), "N", [query](App& a, Surface&) {
+                       a.state().search = query;
+                       a.state().open_rank(a.state().rank);
+                       a.step_match(1);
+                     }});
+    }
   }
   return out;
 }

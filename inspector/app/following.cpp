@@ -43,10 +43,7 @@ void App::renew(std::unique_ptr<TraceModel> newer) {
   state_.time = TimeView(0, 1, model_->info().end);
   state_.time.show(from, to);
   if (state_.selection) {
-    const LaneData* lane = model_->rank(state_.selection->rank).lane(state_.selection->stream);
-    if (lane == nullptr || state_.selection->index >= lane->spans.op.size()) {
-      state_.selection.reset();
-    }
+    state_.selection = model_->find(state_.selection->rank, state_.selection->op);
   }
   if (followed_) follow(true);
 }

@@ -7,6 +7,7 @@
 #include "inspector/app/app.h"
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
+#include "inspector/model/search.h"
 
 namespace tessera::inspector {
 
@@ -20,20 +21,40 @@ void App::step_rank(int direction) {
   state_.scroll_to_rank = true;
   if (!state_.selection) return;
   // The same op on the new rank.
-  const SpanRef& chosen = *state_.selection;
-  const std::int32_t op = model_->rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
-  if (const auto span = model_->find(state_.rank, op)) state_.selection = span;
+  if (const auto span = model_->find(state_.rank, state_.selection->op)) state_.selection = span;
 }
 
 void App::step_span(int direction) {
   if (!state_.selection) return;
   SpanRef& chosen = *state_.selection;
-  const auto count =
-      static_cast<std::ptrdiff_t>(model_->rank(chosen.rank).lane(chosen.stream)->pyramid->size());
-  const auto next = static_cast<std::ptrdiff_t>(chosen.index) + direction;
-  if (next < 0 || next >= count) return;
-  chosen.index = static_cast<std::size_t>(next);
+  const LaneData* const lane =
+      model_->around(chosen.rank, model_->op(chosen.op).step).lane(chosen.stream);
+  const auto index = lane == nullptr ? std::nullopt : lane->find(chosen.op);
+  if (!index) return;
+  const auto next = static_cast<std::ptrdiff_t>(*index) + direction;
+  if (next < 0 || next >= std::ssize(lane->spans.op)) return;
+  chosen.op = lane->spans.op[static_cast<std::size_t>(next)];
   bring_into_view(chosen);
+}
+
+void App::step_match(int direction) {
+  if (state_.search.empty()) {
+    state_.show_palette = true;
+    return;
+  }
+  const bool own = state_.selection && state_.selection->rank == state_.rank;
+  const Time begin = own ? model_->times(*state_.selection).begin : state_.time.from();
+  const bool in_view = begin >= state_.time.from() && begin <= state_.time.to();
+  const auto found = next_match(*model_, state_.rank, state_.search,
+                                in_view ? begin : state_.time.from(), direction);
+  if (!found) {
+    take_along_.say("No operation \"" + state_.search + "\" " +
+                    (direction > 0 ? "after this one" : "before this one") + " on rank " +
+                    std::to_string(state_.rank) + (model_->is_long() ? " within 256 steps." : "."));
+    return;
+  }
+  state_.selection = found;
+  bring_into_view(*found);
 }
 
 void App::select_cause() {
@@ -69,10 +90,9 @@ void App::show_step(std::int32_t step) {
 }
 
 void App::bring_into_view(const SpanRef& span) {
-  const auto& spans = model_->rank(span.rank).lane(span.stream)->spans;
   const Time length = state_.time.to() - state_.time.from();
-  const Time begin = spans.begin[span.index];
-  if (begin >= state_.time.from() && spans.end[span.index] <= state_.time.to()) return;
+  const auto [begin, ready, end] = model_->times(span);
+  if (begin >= state_.time.from() && end <= state_.time.to()) return;
   state_.time.show(begin - length / 2, begin - length / 2 + length);
 }
 
@@ -80,8 +100,7 @@ void App::add_note() {
   const Time middle = state_.time.from() + (state_.time.to() - state_.time.from()) / 2;
   Time time = state_.cursor.value_or(middle);
   if (!state_.cursor && state_.selection) {
-    const SpanRef& chosen = *state_.selection;
-    const Time begin = model_->rank(chosen.rank).lane(chosen.stream)->spans.begin[chosen.index];
+    const Time begin = model_->times(*state_.selection).begin;
     if (begin >= state_.time.from() && begin <= state_.time.to()) time = begin;
   }
   if (find_panel(state_.panel)->tab != find_panel("all")->tab) state_.panel = "all";
@@ -101,9 +120,7 @@ void App::clear() {
 void App::frame_selection() {
   const auto step = model_->step_range(step_in_view());
   if (!state_.selection) return state_.time.show(step.first, step.second);
-  const SpanRef& chosen = *state_.selection;
-  const auto& spans = model_->rank(chosen.rank).lane(chosen.stream)->spans;
-  const Time begin = spans.begin[chosen.index], end = spans.end[chosen.index];
+  const auto [begin, ready, end] = model_->times(*state_.selection);
   const Time margin = std::max<Time>((end - begin) * 2, 1000);
   const TimeView framed(begin - margin, end + margin, model_->info().end);
   const bool already = framed.from() == state_.time.from() && framed.to() == state_.time.to();

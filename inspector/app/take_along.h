@@ -16,12 +16,12 @@ class TakeAlong {
   void save_picture(Surface& ui, const TraceModel& model, const ViewState& state);
   /// The selected operation, or else what is in view, into the clipboard.
   void copy_text(TraceModel& model, const ViewState& state);
+  /// Says `words` for a while.
+  void say(std::string words);
   /// What was done last; in each frame.
   void draw(Surface& ui, ViewState& state);
 
  private:
-  void say(std::string words);
-
   std::string said_;
   std::string picture_;  // that is being saved
   double until_ = 0;     // s, of ImGui's clock

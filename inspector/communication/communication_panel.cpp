@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -93,20 +94,73 @@ struct LogAxis {
 
 }  // namespace
 
-void CommunicationPanel::find_out(TraceModel& model, const ViewState& state) {
+CommunicationPanel::~CommunicationPanel() {
+  if (job_.valid()) job_.wait();
+}
+
+// Spans that begin in the range, beside all that hides them.
+CommunicationPanel::Found CommunicationPanel::sum_up(const analysis::Trace& trace,
+                                                     const Wanted& wanted) {
+  Found found;
+  const auto& [rank, from, to] = wanted;
+  const Time after = trace.step_range(std::min(trace.step_at(to) + 1, trace.last_step())).second;
+  const auto lanes = trace.reader().lanes(rank, from, std::max(to, after + 1));
+  found.problem = lanes.status();
+  if (!lanes.ok()) return found;
+  const auto compute = analysis::compute_lanes(trace, *lanes);
+  std::vector<const storage::Lane*> all;
+  for (const storage::Lane& lane : *lanes) all.push_back(&lane);
+  found.rows = analysis::group_usage(trace, all, compute, from, to);
+  found.points = analysis::transfer_points(trace, all, from, to, points_max);
+  return found;
+}
+
+void CommunicationPanel::take(bool waits) {
+  constexpr std::chrono::seconds now{0};
+  if (!job_.valid()) return;
+  if (!waits && job_.wait_for(now) == std::future_status::timeout) return;
+  Found found = job_.get();
+  rows_ = std::move(found.rows);
+  points_ = std::move(found.points);
+  problem_ = found.problem;
+  rank_ = sought_.rank;
+  from_ = sought_.from;
+  to_ = sought_.to;
+}
+
+void CommunicationPanel::find_out(const Surface& ui, TraceModel& model, ViewState& state) {
+  take(false);
   const std::pair view{state.time.from(), state.time.to()};
-  const auto wanted = state.measured.value_or(view);
-  const Time from = std::max<Time>(0, wanted.first);
-  const Time to = std::min(model.info().end + 1, wanted.second);
-  if (rank_ == state.rank && from_ == from && to_ == to) return;
-  rank_ = state.rank;
-  from_ = from;
-  to_ = to;
-  const RankData& data = model.rank(rank_);
-  std::vector<const storage::Lane*> lanes;
-  for (const LaneData& lane : data.lanes) lanes.push_back(&lane.spans);
-  rows_ = analysis::group_usage(model, lanes, data.compute, from, to);
-  points_ = analysis::transfer_points(model, lanes, from, to, points_max);
+  const auto range = state.measured.value_or(view);
+  const Wanted wanted{state.rank, std::max<Time>(0, range.first),
+                      std::min(model.info().end + 1, range.second)};
+  if (wanted == Wanted{rank_, from_, to_}) return;
+  if (!model.is_long()) {
+    rank_ = wanted.rank;
+    from_ = wanted.from;
+    to_ = wanted.to;
+    const RankData& data = model.rank(rank_);
+    std::vector<const storage::Lane*> lanes;
+    for (const LaneData& lane : data.lanes) lanes.push_back(&lane.spans);
+    rows_ = analysis::group_usage(model, lanes, data.compute, from_, to_);
+    points_ = analysis::transfer_points(model, lanes, from_, to_, points_max);
+    return;
+  }
+  state.busy = true;
+  if (job_.valid()) return;
+  sought_ = wanted;
+  if (source_ == nullptr) source_ = std::make_shared<std::optional<analysis::Trace>>();
+  const auto seek = [source = source_, path = model.path(), wanted]() -> Found {
+    if (!*source) {
+      auto opened = analysis::Trace::open(path, analysis::Trace::Check::later);
+      if (!opened.ok()) return {{}, {}, opened.status()};
+      source->emplace(std::move(opened).value());
+    }
+    (*source)->forget_ops();
+    return sum_up(**source, wanted);
+  };
+  job_ = std::async(ui.scripted ? std::launch::deferred : std::launch::async, seek);
+  if (ui.scripted) take(true);
 }
 
 float CommunicationPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
@@ -114,8 +168,14 @@ float CommunicationPanel::draw_head(Surface& ui, TraceModel& model, ViewState& s
   const float pad = ui.theme.px(14);
   float y = box.min.y + ui.theme.px(12);
   const std::string words =
-      fmt::format("Rank {}, {} to {}: {}", state.rank, format_time(from_), format_time(to_),
-                  rows_.empty() ? "no collectives" : "the most exposed first");
+      fmt::format("Rank {}, {} to {}: {}{}", rank_, format_time(from_), format_time(to_),
+                  !problem_.ok()  ? problem_.message()
+                  : rank_ < 0     ? "nothing is summed up yet"
+                  : rows_.empty() ? "no collectives"
+                                  : "the most exposed first",
+                  job_.valid() ? fmt::format("; summing up {} to {} ...", format_time(sought_.from),
+                                             format_time(sought_.to))
+                               : "");
   draw_wrapped(ui.fonts.strong, {box.min.x + pad, y}, ui.theme.text, words, box.width() - 2 * pad);
   y += wrapped_height(ui.fonts.strong, words, box.width() - 2 * pad) + ui.theme.px(8);
   const auto button = [&](const char* label, const char* name, Time from, Time to) {
@@ -229,7 +289,7 @@ void CommunicationPanel::draw_scatter(Surface& ui, TraceModel& model, ViewState&
 }
 
 void CommunicationPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
-  find_out(model, state);
+  find_out(ui, model, state);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->PushClipRect(box.min, box.max, true);
   draw->AddRectFilled(box.min, box.max, ui.theme.panel);

@@ -140,7 +140,7 @@ void ComparePanel::draw_ops(const Surface& ui, TraceModel& model, ViewState& sta
   hovered_ = nullptr;
   std::int32_t selected = -1;
   if (state.selection && state.selection->rank == rank_) {
-    selected = model.rank(rank_).lane(state.selection->stream)->spans.op[state.selection->index];
+    selected = state.selection->op;
   }
   const auto x_of = [&](Time time) {
     const float x = state.time.x_of(pairs.begin_a + time, stretch.left, stretch.width);

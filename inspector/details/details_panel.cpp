@@ -83,8 +83,7 @@ void waited_for(Surface& ui, TraceModel& model, ViewState& state, const SpanRef&
 }
 
 void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& span) {
-  const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
-  const storage::OpRow& op = model.op(spans.op[span.index]);
+  const storage::OpRow& op = model.op(span.op);
   const analysis::SpanFacts facts = model.facts(span);
   const auto show = [&](const char* name, const std::string& value) {
     field(ui, state, "span", name, value);
@@ -100,7 +99,7 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
   if (facts.collective) {
     collective_fields(ui, model, state, op, facts);
     if (const std::int32_t distance =
-            analysis::prefetch_distance(model, model.rank(span.rank).compute, op);
+            analysis::prefetch_distance(model, model.around(span.rank, op.step).compute, op);
         distance >= 0) {
       show("Prefetched", format_many(distance, "unit") + " early");
     }

@@ -39,14 +39,26 @@ std::string request_text(const std::vector<storage::BufferRow>& buffers, std::in
 
 }  // namespace
 
+// The samples that the moment is among: of a long run those of its step.
+const RankMemory& HoldersPanel::find_memory(TraceModel& model, const ViewState& state) {
+  const RankMemory& shown = model.memory(state.rank);
+  if (shown.pyramid == nullptr || !shown.by_steps) return shown;
+  const std::optional<Time> cursor = state.pointed();
+  const std::ptrdiff_t highest = shown.pyramid->highest(state.time.from(), state.time.to());
+  if (!cursor && highest < 0) return shown;
+  const Time moment = cursor ? *cursor : std::max(shown.pyramid->time(highest), state.time.from());
+  return model.memory_around(state.rank, model.step_at(moment));
+}
+
 void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
-  const RankMemory& memory = model.memory(state.rank);
+  const RankMemory& memory = find_memory(model, state);
   if (memory.pyramid == nullptr) return;
-  if (state.rank != rank_) {
+  if (state.rank != rank_ || memory.serial != serial_) {
     rank_ = state.rank;
+    serial_ = memory.serial;
     sample_ = -2;
     held_.emplace(memory.samples);
-    find_shortage(model, state);
+    find_shortage(model, memory);
   }
   const std::optional<Time> cursor = state.pointed();
   const std::ptrdiff_t under = cursor ? memory.pyramid->at(*cursor) : -1;
@@ -63,11 +75,11 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
   moment_ = held_->at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
 }
 
-void HoldersPanel::find_shortage(TraceModel& model, const ViewState& state) {
+void HoldersPanel::find_shortage(TraceModel& model, const RankMemory& memory) {
   shortage_ = nullptr;
   for (const storage::MemoryShortageRow& row : model.memory_shortages()) {
-    if (shortage_ != nullptr || row.rank != state.rank) continue;
-    const auto sample = analysis::sample_of(row, model.memory(state.rank).samples);
+    if (shortage_ != nullptr || row.rank != rank_) continue;
+    const auto sample = analysis::sample_of(row, memory.samples);
     if (!sample) continue;
     shortage_ = &row;
     request_ = *sample;

@@ -18,15 +18,17 @@ class HoldersPanel final : public Panel {
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
 
  private:
+  const RankMemory& find_memory(TraceModel& model, const ViewState& state);
   void find_out(TraceModel& model, const ViewState& state);
   bool fails_in(const ViewState& state, const RankMemory& memory) const;
-  void find_shortage(TraceModel& model, const ViewState& state);
+  void find_shortage(TraceModel& model, const RankMemory& memory);
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box) const;
   float draw_classes(const Surface& ui, ViewState& state, const Box& box) const;
   float draw_holders(const Surface& ui, ViewState& state, const Box& box) const;
 
   analysis::MemoryMoment moment_;
-  std::optional<analysis::HeldMemory> held_;  // of the rank
+  std::optional<analysis::HeldMemory> held_;  // of the samples `serial_`
+  std::int64_t serial_ = 0;
   MemoryIcicle icicle_;
   const storage::MemoryShortageRow* shortage_ = nullptr;  // of the rank, in its model; or null
   std::size_t request_ = 0;                               // its sample

@@ -329,9 +329,13 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   state.place("memory", box.min, box.max);
   const float title = box.min.x + theme.px(12), top = box.min.y + theme.px(6);
   draw_text(ui.fonts.strong, {title, top}, theme.text, "Memory");
-  draw_text(ui.fonts.small,
-            {title + text_width(ui.fonts.strong, "Memory") + theme.px(8), top + theme.px(2)},
-            theme.dim, fmt::format("rank {}", state.rank));
+  draw_text(
+      ui.fonts.small,
+      {title + text_width(ui.fonts.strong, "Memory") + theme.px(8), top + theme.px(2)}, theme.dim,
+      fmt::format("rank {}{}", state.rank,
+                  model.memory(state.rank).by_steps
+                      ? "   each step's peak as the run counted it: zoom in for what is between"
+                      : ""));
   const RankMemory& rank = model.memory(state.rank);
   const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
   const float left = stretch.left, width = stretch.width;

@@ -57,7 +57,17 @@ SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>
   TESSERA_ASSERT(begin.size() == classes_.size() && ready.size() == classes_.size() &&
                      end.size() == classes_.size(),
                  "a lane's columns have one length");
-  std::size_t below = classes_.size();
+  add_levels();
+}
+
+SpanPyramid::SpanPyramid(std::vector<Node> nodes) {
+  if (nodes.empty()) return;
+  levels_.push_back(std::move(nodes));
+  add_levels();
+}
+
+void SpanPyramid::add_levels() {
+  std::size_t below = levels_.empty() ? classes_.size() : levels_.back().size();
   while (below > 1) {
     std::vector<Node> level((below + span_fan - 1) / span_fan);
     const std::size_t depth = levels_.size();
@@ -82,6 +92,7 @@ SpanPyramid::SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>
 }
 
 std::size_t SpanPyramid::first_ending_after(Time time) const {
+  if (end_ == nullptr) return 0;
   return static_cast<std::size_t>(std::upper_bound(end_->begin(), end_->end(), time) -
                                   end_->begin());
 }
@@ -104,7 +115,7 @@ Time SpanPyramid::busy_in(std::size_t level, std::size_t index, Time from, Time 
 }
 
 Time SpanPyramid::busy(Time from, Time to) const {
-  if (size() == 0) return 0;
+  if (size() == 0) return 0;  // or single ones are not known
   if (levels_.empty()) return std::max<Time>(0, std::min(to, end(0)) - std::max(from, begin(0)));
   return busy_in(levels_.size() - 1, 0, from, to);
 }
@@ -123,7 +134,7 @@ void SpanPyramid::paint(Painter& p, std::size_t level, std::size_t index) const 
   const double x0 = (static_cast<double>(node.t0) - p.from) / p.ns_per_px;
   const double x1 = (static_cast<double>(node.t1) - p.from) / p.ns_per_px;
   const bool in_one_column = static_cast<std::int64_t>(x0) == static_cast<std::int64_t>(x1);
-  if (x0 >= 0 && in_one_column) {
+  if ((x0 >= 0 && in_one_column) || (level == 0 && begin_ == nullptr)) {
     p.add(node.t0, node.t1, node.busy, node.wait, node.dominant);
     return;
   }
@@ -146,7 +157,7 @@ std::vector<LaneColumn> SpanPyramid::columns(Time from, Time to, int columns, do
                                              const std::function<void(std::size_t)>& wide,
                                              std::int64_t* visited) const {
   std::vector<LaneColumn> out(static_cast<std::size_t>(std::max(columns, 0)));
-  if (out.empty() || to <= from || size() == 0) return out;
+  if (out.empty() || to <= from || (size() == 0 && levels_.empty())) return out;
   Painter painter{static_cast<double>(from),
                   static_cast<double>(to - from) / columns,
                   wide_px,

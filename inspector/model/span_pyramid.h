@@ -28,6 +28,13 @@ class SpanPyramid {
   /// from its begin until it is ready.
   SpanPyramid(const std::vector<Time>& begin, const std::vector<Time>& ready,
               const std::vector<Time>& end, std::vector<OpClass> classes);
+  /// Sums over several spans each, in ascending order, where single ones are not known: `columns`
+  /// hands out none, and `size` is 0.
+  struct Node {
+    Time t0, t1, busy, wait;
+    OpClass dominant;
+  };
+  explicit SpanPyramid(std::vector<Node> nodes);
 
   std::size_t size() const { return classes_.size(); }
   Time begin(std::size_t i) const { return (*begin_)[i]; }
@@ -46,11 +53,8 @@ class SpanPyramid {
                                   std::int64_t* visited = nullptr) const;
 
  private:
-  struct Node {
-    Time t0, t1, busy, wait;
-    OpClass dominant;
-  };
   struct Painter;
+  void add_levels();
   void paint(Painter& painter, std::size_t level, std::size_t index) const;
   Time busy_in(std::size_t level, std::size_t index, Time from, Time to) const;
   std::size_t children_end(std::size_t level, std::size_t index) const;
@@ -61,11 +65,11 @@ class SpanPyramid {
   }
   void add_span(Painter& painter, std::size_t i) const;
 
-  const std::vector<Time>* begin_;
-  const std::vector<Time>* ready_;
-  const std::vector<Time>* end_;
+  const std::vector<Time>* begin_ = nullptr;
+  const std::vector<Time>* ready_ = nullptr;
+  const std::vector<Time>* end_ = nullptr;
   std::vector<OpClass> classes_;
-  std::vector<std::vector<Node>> levels_;  // levels_[0] over 8 spans each, and so on
+  std::vector<std::vector<Node>> levels_;  // levels_[0] over 8 spans each, and so on, or given
 };
 
 }  // namespace tessera::inspector

@@ -6,48 +6,39 @@
 #include <limits>
 #include <set>
 
+#include "inspector/model/forget_old.h"
+
 namespace tessera::inspector {
 namespace {
 
 constexpr const char* unfinished_sentence =
     "The recording is unfinished: its last step may be incomplete.";
 
+/// More spans of a rank than this are no longer told apart, and take a while to read.
+constexpr std::int64_t spans_in_view = 32'768, samples_in_view = 200'000;
+
+/// The windows of a trace: of spans, and of samples.
+Result<std::pair<ViewWindow, ViewWindow>> windows_of(const analysis::Trace& trace) {
+  TESSERA_ASSIGN(const storage::RecordedSize size, trace.reader().recorded_size());
+  const auto& ranks = trace.run().recorded_ranks;
+  const Time end = trace.info().end;
+  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, ranks.size()));
+  std::vector<storage::SpanStretch> spans, samples{{0, end, size.samples / count}};
+  if (!ranks.empty() && size.spans / count > spans_in_view) {
+    TESSERA_ASSIGN(spans, trace.reader().span_stretches(ranks.front()));
+  }
+  return std::pair(ViewWindow(std::move(spans), end, spans_in_view),
+                   ViewWindow(std::move(samples), end, samples_in_view));
+}
+
 }  // namespace
-
-OpClass class_of(const storage::OpRow& op) {
-  switch (op.kind) {
-    case OpKind::all_gather: return OpClass::all_gather;
-    case OpKind::reduce_scatter: return OpClass::reduce_scatter;
-    case OpKind::all_reduce: return OpClass::all_reduce;
-    case OpKind::broadcast: return OpClass::broadcast;
-    case OpKind::all_to_all: return OpClass::all_to_all;
-    case OpKind::reduce: return OpClass::reduce;
-    case OpKind::copy: return OpClass::host;
-    default: break;
-  }
-  switch (op.reason) {
-    case Reason::recompute: return OpClass::recompute;
-    case Reason::copy_in:  // the engine's own work on buffers
-    case Reason::copy_out:
-    case Reason::divide:
-    case Reason::accumulate: return OpClass::host;
-    default: break;
-  }
-  if (op.phase == Phase::forward) return OpClass::forward;
-  return op.phase == Phase::backward ? OpClass::backward : OpClass::optimizer;
-}
-
-const LaneData* RankData::lane(std::int32_t stream) const {
-  for (const LaneData& lane : lanes) {
-    if (lane.spans.stream == stream) return &lane;
-  }
-  return nullptr;
-}
 
 Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   TESSERA_ASSIGN(Trace trace, Trace::open(path, Check::later));
-  std::unique_ptr<TraceModel> model(new TraceModel(std::move(trace)));
-  model->path_ = path;
+  TESSERA_ASSIGN(auto windows, windows_of(trace));
+  std::unique_ptr<TraceModel> model(
+      new TraceModel(std::move(trace), path, std::move(windows.first), std::move(windows.second)));
+  TESSERA_ASSIGN(model->classes_, OpClasses::of(model->reader()));
   // A reader of its own: nobody waits for it.
   model->check_ = std::async(std::launch::async, [path]() -> Status {
     TESSERA_ASSIGN(const auto reader, storage::TraceReader::open(path));
@@ -56,39 +47,31 @@ Result<std::unique_ptr<TraceModel>> TraceModel::open(const std::string& path) {
   return model;
 }
 
-namespace {
-
-// Forgets what was looked at longest ago, until what is left is few enough or all in use.
-template <class OfRanks, class Size>
-void forget_old(OfRanks& ranks, std::int64_t frame, std::size_t most, Size size_of) {
-  constexpr std::int64_t in_use = 3;  // frames
-  std::size_t sum = 0;
-  for (const auto& [rank, data] : ranks) sum += size_of(data);
-  while (sum > most) {
-    const auto oldest = std::min_element(
-        ranks.begin(), ranks.end(),
-        [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-    if (oldest->second.used + in_use > frame) return;
-    sum -= size_of(oldest->second);
-    ranks.erase(oldest);
-  }
-}
-
-}  // namespace
-
 void TraceModel::begin_frame() {
-  constexpr std::size_t spans_most = 6'000'000;    // of about 35 bytes
-  constexpr std::size_t samples_most = 4'000'000;  // of about 40 bytes
+  constexpr std::size_t around_kept = 8;         // of about three steps each
+  constexpr std::size_t spans_most = 6'000'000;  // of about 35 bytes
   ++frame_;
+  coarse_.begin_frame();
+  if (around_.size() > around_kept) around_.clear();
+  memories_.begin_frame();
+  if (!at_work()) forget_ops();  // threads may look at them
   forget_old(ranks_, frame_, spans_most, [](const RankData& data) { return data.spans; });
-  forget_old(memories_, frame_, samples_most,
-             [](const RankMemory& memory) { return memory.samples.time.size(); });
 }
 
 void TraceModel::take_check() {
   constexpr std::chrono::seconds now{0};
   if (check_.valid() && check_.wait_for(now) == std::future_status::ready) {
     static_cast<void>(await_check());
+  }
+  for (const Status& status : {ops_problem(), classes_.problem()}) {
+    const auto same = [&](const Problem& p) { return p.text == status.message(); };
+    if (status.ok() || std::any_of(problems_.begin(), problems_.end(), same)) continue;
+    problems_.push_back({status.message(), {}, -1});
+  }
+  if (const auto problem = memories_.take_problem()) {
+    const auto& [rank, status] = *problem;
+    problems_.push_back(
+        {"Memory of rank " + std::to_string(rank) + ": " + status.message(), {}, rank});
   }
   if (auto problem = metrics_.take_problem()) problems_.push_back({std::move(*problem), {}, -1});
 }
@@ -100,9 +83,15 @@ Status TraceModel::await_check() {
   return checked_;
 }
 
-TraceModel::TraceModel(Trace trace)
-    : Trace(std::move(trace)), figures_(analysis::figures_of(*this)) {
+TraceModel::TraceModel(Trace trace, const std::string& path, ViewWindow spans, ViewWindow samples)
+    : Trace(std::move(trace)),
+      path_(path),
+      figures_(analysis::figures_of(*this)),
+      spans_window_(std::move(spans)),
+      coarse_(path),
+      memories_(*this, std::move(samples)) {
   name_classes();
+  find_streams();
   using Severity = TraceDiagnostic::Severity;
   for (const storage::DiagnosticRow& row : diagnostics()) {
     if (row.severity != Severity::error && row.severity != Severity::data_loss) continue;
@@ -112,6 +101,8 @@ TraceModel::TraceModel(Trace trace)
   if (info().unfinished) {
     problems_.push_back({unfinished_sentence, {}, -1});
   }
+  const auto [begin, end] = step_range(last_step());
+  look_at(begin, end);
 }
 
 std::vector<Rank> TraceModel::loaded_ranks() const {
@@ -129,7 +120,7 @@ void TraceModel::forgive_unfinished() {
 
 void TraceModel::name_classes() {
   std::array<std::set<OpKind>, op_class_count> kinds;
-  for (const storage::OpRow& op : ops()) {
+  for (const storage::OpRow& op : typical_ops()) {
     if (is_collective(op.kind)) kinds[static_cast<std::size_t>(class_of(op))].insert(op.kind);
   }
   for (std::size_t c = 0; c < kinds.size(); ++c) {
@@ -142,8 +133,26 @@ void TraceModel::name_classes() {
   }
 }
 
+void TraceModel::find_streams() {
+  if (!is_long()) return;
+  std::set<std::int32_t> used;
+  for (const storage::OpRow& op : typical_ops()) {
+    if (op.kind != OpKind::wait && op.kind != OpKind::mark) used.insert(op.stream);
+  }
+  streams_.assign(used.begin(), used.end());
+  std::stable_sort(streams_.begin(), streams_.end(), [this](std::int32_t a, std::int32_t b) {
+    return stream(a).role < stream(b).role;
+  });
+}
+
+void TraceModel::look_at(Time from, Time to) {
+  if (spans_window_.look_at(from, to)) ranks_.clear();
+  memories_.look_at(from, to);
+}
+
 void TraceModel::set_patient(bool patient) {
   patient_ = patient;
+  coarse_.set_patient(patient);
   metrics_.set_patient(patient);
 }
 
@@ -182,8 +191,11 @@ const Result<analysis::CriticalPath>& TraceModel::critical_path(std::int32_t ste
 }
 
 analysis::SpanFacts TraceModel::facts(const SpanRef& span) {
-  const RankData& data = rank(span.rank);
-  return analysis::facts_of(*this, data.compute, data.lane(span.stream)->spans, span.index);
+  const RankData& data = around(span.rank, op(span.op).step);
+  const LaneData* const lane = data.lane(span.stream);
+  const auto index = lane == nullptr ? std::nullopt : lane->find(span.op);
+  if (!index) return {};
+  return analysis::facts_of(*this, data.compute, lane->spans, *index);
 }
 
 const TraceModel::Flow& TraceModel::flow(const SpanRef& span) {
@@ -191,11 +203,10 @@ const TraceModel::Flow& TraceModel::flow(const SpanRef& span) {
   if (flow_of_ == span) return flow_;
   flow_of_ = span;
   flow_ = {};
-  const std::int32_t id = rank(span.rank).lane(span.stream)->spans.op[span.index];
-  for (const std::int32_t cause : waited_for(id)) {
+  for (const std::int32_t cause : waited_for(span.op)) {
     if (const auto found = find(span.rank, cause)) flow_.causes.push_back(*found);
   }
-  for (const std::int32_t use : waiting_for(id, uses_most)) {
+  for (const std::int32_t use : waiting_for(span.op, uses_most)) {
     if (const auto found = find(span.rank, use)) flow_.uses.push_back(*found);
   }
   return flow_;
@@ -208,32 +219,33 @@ const RankData& TraceModel::rank(Rank rank) {
     return known->second;
   }
   RankData& data = ranks_[rank];
+  if (recorded(rank)) {
+    const auto [from, to] = spans_window_.range();
+    data = load_rank(*this, classes_, rank, from, to);
+  }
   data.used = frame_;
-  if (!recorded(rank)) return data;
-  auto lanes =
-      reader().lanes(rank, std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max());
-  if (!lanes.ok()) {
-    data.problem = lanes.status();
+  if (!data.problem.ok()) {
     problems_.push_back(
         {"Operations of rank " + std::to_string(rank) + ": " + data.problem.message(), {}, rank});
-    return data;
   }
-  for (storage::Lane& lane : lanes.value()) data.lanes.push_back({std::move(lane), nullptr});
-  for (LaneData& lane : data.lanes) {
-    data.spans += lane.spans.op.size();
-    std::vector<OpClass> classes;
-    classes.reserve(lane.spans.op.size());
-    for (std::int32_t id : lane.spans.op) classes.push_back(class_of(op(id)));
-    const storage::Lane& spans = lane.spans;
-    lane.pyramid =
-        std::make_unique<SpanPyramid>(spans.begin, spans.ready, spans.end, std::move(classes));
-    if (stream(spans.stream).role == StreamRole::compute) data.compute.push_back(&spans);
-    data.order.push_back(spans.stream);
-  }
-  std::stable_sort(data.order.begin(), data.order.end(), [this](std::int32_t a, std::int32_t b) {
-    return stream(a).role < stream(b).role;
-  });
   return data;
+}
+
+const RankData& TraceModel::around(Rank rank, std::int32_t step) {
+  if (!is_long()) return this->rank(rank);
+  const auto [it, is_new] = around_.try_emplace({rank, step});
+  if (!is_new || !recorded(rank)) return it->second;
+  // Without a step, all of them.
+  const bool known = step >= 0 && step <= last_step();
+  const Time from = step_range(known ? std::max(step - 1, 0) : -1).first;
+  const Time to = step_range(known ? std::min(step + 1, last_step()) : -1).second + 1;
+  it->second = load_rank(*this, classes_, rank, from, to);
+  return it->second;
+}
+
+Status TraceModel::problem_of(Rank rank) const {
+  const auto known = ranks_.find(rank);
+  return known == ranks_.end() ? Status() : known->second.problem;
 }
 
 const std::vector<storage::BufferRow>& TraceModel::buffers() {
@@ -243,71 +255,35 @@ const std::vector<storage::BufferRow>& TraceModel::buffers() {
   return buffers_.emplace(read.ok() ? std::move(read).value() : std::vector<storage::BufferRow>{});
 }
 
-namespace {
-
-storage::MemorySeries samples_of(const storage::MemorySeries& all, MemoryClass wanted) {
-  storage::MemorySeries host;
-  host.rank = all.rank;
-  Bytes held{};
-  for (std::size_t i = 0; i < all.time.size(); ++i) {
-    if (all.memory_class[i] != wanted) continue;
-    held += all.delta[i];
-    host.time.push_back(all.time[i]);
-    host.buffer.push_back(all.buffer[i]);
-    host.memory_class.push_back(all.memory_class[i]);
-    host.delta.push_back(all.delta[i]);
-    host.allocated.push_back(held);
-    host.reserved.push_back(held);
-  }
-  return host;
-}
-
-}  // namespace
-
-const RankMemory& TraceModel::memory(Rank rank) {
-  const auto known = memories_.find(rank);
-  if (known != memories_.end()) {
-    known->second.used = frame_;
-    return known->second;
-  }
-  RankMemory& memory = memories_[rank];
-  memory.used = frame_;
-  if (!recorded(rank)) return memory;
-  auto samples = reader().memory(rank);
-  if (!samples.ok()) {
-    memory.problem = samples.status();
-    problems_.push_back(
-        {"Memory of rank " + std::to_string(rank) + ": " + memory.problem.message(), {}, rank});
-    return memory;
-  }
-  memory.samples = std::move(samples).value();
-  const auto& s = memory.samples;
-  if (s.time.empty()) return memory;
-  memory.pyramid =
-      std::make_unique<MemoryPyramid>(s.time, s.memory_class, s.delta, s.allocated, s.reserved);
-  memory.host.reserve(host_memory_stack.size());  // pyramids refer to samples, which must not move
-  for (const MemoryClass c : host_memory_stack) {
-    if (std::find(s.memory_class.begin(), s.memory_class.end(), c) == s.memory_class.end())
-      continue;
-    HostMemory& host = memory.host.emplace_back(HostMemory{c, samples_of(s, c), nullptr});
-    const auto& h = host.samples;
-    host.pyramid = std::make_unique<MemoryPyramid>(h.time, h.memory_class, h.delta, h.allocated,
-                                                   h.reserved, false);
-  }
-  return memory;
-}
-
 std::size_t TraceModel::lane_count(Rank rank, std::size_t guess) const {
+  if (is_long()) return std::max<std::size_t>(1, streams_.size());
   const auto known = ranks_.find(rank);
   return std::max<std::size_t>(1, known == ranks_.end() ? guess : known->second.order.size());
 }
 
+std::optional<SpanTimes> TraceModel::loaded_times(Rank rank, std::int32_t stream,
+                                                  std::int32_t op) const {
+  const auto known = ranks_.find(rank);
+  const LaneData* const lane = known == ranks_.end() ? nullptr : known->second.lane(stream);
+  const auto index = lane == nullptr ? std::nullopt : lane->find(op);
+  if (!index) return {};
+  return SpanTimes{lane->spans.begin[*index], lane->spans.ready[*index], lane->spans.end[*index]};
+}
+
+SpanTimes TraceModel::times(const SpanRef& span) {
+  if (const auto loaded = loaded_times(span.rank, span.stream, span.op)) return *loaded;
+  const LaneData* const lane = around(span.rank, op(span.op).step).lane(span.stream);
+  const auto index = lane == nullptr ? std::nullopt : lane->find(span.op);
+  if (!index) return {};
+  return {lane->spans.begin[*index], lane->spans.ready[*index], lane->spans.end[*index]};
+}
+
 std::optional<SpanRef> TraceModel::find(Rank wanted, std::int32_t id) {
-  const LaneData* lane = rank(wanted).lane(op(id).stream);
-  if (lane == nullptr) return {};
-  const auto it = std::lower_bound(lane->spans.op.begin(), lane->spans.op.end(), id);
-  if (it == lane->spans.op.end() || *it != id) return {};
-  return SpanRef{wanted, lane->spans.stream, static_cast<std::size_t>(it - lane->spans.op.begin())};
+  const storage::OpRow& row = op(id);
+  if (loaded_times(wanted, row.stream, id)) return SpanRef{wanted, row.stream, id};
+  const LaneData* const lane = around(wanted, row.step).lane(row.stream);
+  if (lane == nullptr || !lane->find(id)) return {};
+  return SpanRef{wanted, row.stream, id};
 }
 
 }  // namespace tessera::inspector

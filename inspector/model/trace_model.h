@@ -10,49 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "inspector/model/memory_pyramid.h"
+#include "inspector/model/coarse_spans.h"
+#include "inspector/model/rank_data.h"
+#include "inspector/model/rank_memories.h"
 #include "inspector/model/rank_metrics.h"
-#include "inspector/model/span_pyramid.h"
+#include "inspector/model/view_window.h"
 #include "tessera/analysis/critical_path.h"
 #include "tessera/analysis/findings.h"
 #include "tessera/analysis/run.h"
-#include "tessera/analysis/spans.h"
 
 namespace tessera::inspector {
-
-/// One stream of one rank.
-struct LaneData {
-  storage::Lane spans;
-  std::unique_ptr<SpanPyramid> pyramid;
-};
-
-/// What is known about one recorded rank.
-struct RankData {
-  std::vector<LaneData> lanes;                // ascending stream id
-  std::vector<std::int32_t> order;            // their streams, compute first
-  std::vector<const storage::Lane*> compute;  // those of `lanes` that compute
-  Status problem;                             // why there are no lanes, if they cannot be read
-  std::size_t spans = 0;                      // of all lanes
-  std::int64_t used = 0;                      // the frame in which somebody looked last
-
-  const LaneData* lane(std::int32_t stream) const;
-};
-
-/// What a rank holds elsewhere than on its device, of one class; `allocated` is its sum.
-struct HostMemory {
-  MemoryClass memory_class = MemoryClass::pinned_host;
-  storage::MemorySeries samples;
-  std::unique_ptr<MemoryPyramid> pyramid;
-};
-
-/// The memory of one recorded rank.
-struct RankMemory {
-  storage::MemorySeries samples;
-  std::unique_ptr<MemoryPyramid> pyramid;  // nullptr without samples
-  std::vector<HostMemory> host;            // where there is any
-  Status problem;                          // why, if they cannot be read
-  std::int64_t used = 0;                   // the frame in which somebody looked last
-};
 
 /// Something wrong with the run or its file, for everybody to see.
 struct Problem {
@@ -61,12 +28,9 @@ struct Problem {
   Rank rank = -1;            // whom it concerns, -1: all
 };
 
-/// One span: an op on a rank.
-struct SpanRef {
-  Rank rank = 0;
-  std::int32_t stream = 0;
-  std::size_t index = 0;
-  bool operator==(const SpanRef&) const = default;
+/// When a span is on its rank, ns.
+struct SpanTimes {
+  Time begin = 0, ready = 0, end = 0;
 };
 
 class TraceModel : public analysis::Trace {
@@ -78,6 +42,17 @@ class TraceModel : public analysis::Trace {
   /// Begins a frame: of very many spans and samples those are forgotten that no frame has shown for
   /// a while. References to them end here.
   void begin_frame();
+  /// What is in view from now on: of a long run, spans and samples of about that time are in
+  /// memory. References to others end here.
+  void look_at(Time from, Time to);
+  /// The run is long: `rank` and `memory` have a range of time.
+  bool is_long() const { return !spans_window_.whole(); }
+  /// More spans are in view than can be told apart: `coarse` has their sums, `rank` others.
+  bool crowded() const { return spans_window_.crowded(); }
+  /// Sums over the spans of a rank of a long run; nullptr: not yet.
+  const CoarseRank* coarse(Rank rank) { return coarse_.of(rank); }
+  /// The rank whose spans a thread is reading; -1: none.
+  Rank reading() const { return coarse_.at_work(); }
   /// Adds what threads have found to the problems, once each.
   void take_check();
   /// Waits until it is. Fails: as TraceReader::verify_tables.
@@ -99,7 +74,7 @@ class TraceModel : public analysis::Trace {
   /// Whether answers wait for what they need, rather than come beside the frames.
   void set_patient(bool patient);
   /// Something is still found out beside the frames.
-  bool at_work() const { return metrics_.at_work() || finding_.valid(); }
+  bool at_work() const { return metrics_.at_work() || finding_.valid() || coarse_.at_work() >= 0; }
   /// When `step` begins on `rank`, or, of one that the run does not have, on the first.
   Time step_begin(std::int32_t step, Rank rank);
 
@@ -112,21 +87,37 @@ class TraceModel : public analysis::Trace {
   const Result<std::vector<analysis::Finding>>* findings();
   /// The critical path of `step`; found out on first use.
   const Result<analysis::CriticalPath>& critical_path(std::int32_t step);
-  /// Loads the rank's spans on first use; none if it was not recorded or cannot be read.
+  /// Loads the rank's spans on first use; none if it was not recorded or cannot be read. Of a long
+  /// run those around what is in view, or was before that got crowded.
   const RankData& rank(Rank rank);
+  /// Spans of `step` and its neighbours at least: all that one of them has to do with.
+  const RankData& around(Rank rank, std::int32_t step);
   /// All buffers, by ascending id; read on first use, none if they cannot be read.
   const std::vector<storage::BufferRow>& buffers();
-  /// Loads the rank's memory on first use.
-  const RankMemory& memory(Rank rank);
+  /// Loads the rank's memory on first use; as `rank`, and where very many samples are in view their
+  /// highest of each step.
+  const RankMemory& memory(Rank rank) { return memories_.of(rank); }
+  /// Memory of `step` and its neighbours at least, with who holds it.
+  const RankMemory& memory_around(Rank rank, std::int32_t step) {
+    return memories_.around(rank, step);
+  }
+  /// Why the rank's spans cannot be read, if somebody has looked at them.
+  Status problem_of(Rank rank) const;
   /// Errors that the run reported, in the order of the trace, and then what could not be read so
   /// far.
   const std::vector<Problem>& problems() const { return problems_; }
   /// Streams worth a lane, compute first: those with spans on `rank`.
-  const std::vector<std::int32_t>& lanes_of(Rank wanted) { return rank(wanted).order; }
+  const std::vector<std::int32_t>& lanes_of(Rank wanted) {
+    return is_long() ? streams_ : rank(wanted).order;
+  }
   /// How many these are, at least 1. Loads nothing: of a rank that nobody has looked at, `guess`.
   std::size_t lane_count(Rank rank, std::size_t guess) const;
   /// The span of op `id` on `rank`.
   std::optional<SpanRef> find(Rank rank, std::int32_t op);
+  /// The same of what is in memory, without reading more.
+  std::optional<SpanTimes> loaded_times(Rank rank, std::int32_t stream, std::int32_t op) const;
+  /// Zeros if it cannot be read.
+  SpanTimes times(const SpanRef& span);
   /// REQUIRES: a span of this trace.
   analysis::SpanFacts facts(const SpanRef& span);
   /// What a span waited for, and the first spans that waited for it, on its rank; kept for the
@@ -137,8 +128,9 @@ class TraceModel : public analysis::Trace {
   const Flow& flow(const SpanRef& span);
 
  private:
-  explicit TraceModel(Trace trace);
+  TraceModel(Trace trace, const std::string& path, ViewWindow spans, ViewWindow samples);
   void name_classes();
+  void find_streams();
 
   std::string path_;
   std::unique_ptr<TraceModel> against_;
@@ -148,7 +140,13 @@ class TraceModel : public analysis::Trace {
   std::map<std::pair<std::int32_t, Rank>, Time> step_begins_;
   std::int64_t frame_ = 0;
   std::map<Rank, RankData> ranks_;
-  std::map<Rank, RankMemory> memories_;
+  // Of long runs:
+  OpClasses classes_;  // by `reader`
+  ViewWindow spans_window_;
+  std::vector<std::int32_t> streams_;  // that anything runs on, compute first
+  CoarseSpans coarse_;
+  RankMemories memories_;
+  std::map<std::pair<Rank, std::int32_t>, RankData> around_;  // by step, the last few
   std::optional<std::vector<storage::BufferRow>> buffers_;
   std::array<std::string, op_class_count> class_names_;
   std::vector<Problem> problems_;
@@ -160,8 +158,5 @@ class TraceModel : public analysis::Trace {
   std::future<Result<std::vector<analysis::Finding>>> finding_;   // valid: under way
   std::map<std::int32_t, Result<analysis::CriticalPath>> paths_;  // by step, the last few
 };
-
-/// The colour class of an op.
-OpClass class_of(const storage::OpRow& op);
 
 }  // namespace tessera::inspector

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "inspector/model/layout.h"
@@ -36,6 +37,8 @@ struct ViewState {
   std::optional<double> cursor_share;             // where that is, 0 left to 1 right
   std::optional<analysis::Metric> metric;  // of the overview; not chosen yet: the telling one
   std::int32_t step = 0;                   // the step that the grid of ranks shows
+  std::string search;                      // words of operations that N looks for
+  std::set<Rank> pinned;                   // ranks whose rows stay on top
   std::string sql;                         // what Query asks first; "": a question of its own
   bool busy = false;                       // something goes on without input: draw again
   bool show_help = false;
@@ -65,6 +68,10 @@ struct ViewState {
     open_note.reset();
     const Status kept = notes.save();
     note_problem = kept.ok() ? "" : kept.message();
+  }
+  /// The opened rank's row stays on top, or no longer does.
+  void pin_rank() {
+    if (pinned.erase(rank) == 0) pinned.insert(rank);
   }
   /// Opens `chosen` where its spans are.
   void open_rank(Rank chosen) {

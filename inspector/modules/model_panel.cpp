@@ -96,14 +96,25 @@ void ModelPanel::find_out(TraceModel& model, const ViewState& state) {
       open_[static_cast<std::size_t>(node)] = opened_.contains(tree_->node(node).path);
     }
   }
-  if (rank_ == state.rank) return;
-  rank_ = state.rank;
-  step_ = -1;
-  pinned_.reset();
-  const RankMemory& memory = model.memory(rank_);
-  pyramid_ = memory.pyramid.get();
+  if (rank_ != state.rank) {
+    rank_ = state.rank;
+    step_ = -1;
+    memory_serial_ = 0;
+    pinned_.reset();
+  }
+  pyramid_ = model.memory(rank_).pyramid.get();
+}
+
+// Who holds what at the moment: of a long run the samples of its step say it.
+void ModelPanel::find_memory(TraceModel& model, Time moment) {
+  const RankMemory& shown = model.memory(rank_);
+  const RankMemory& memory =
+      shown.by_steps ? model.memory_around(rank_, model.step_at(moment)) : shown;
+  if (memory.serial == memory_serial_) return;
+  memory_serial_ = memory.serial;
   memory_.reset();
-  if (pyramid_ == nullptr) return;
+  memory_reach_ = memory.reach;
+  if (memory.pyramid == nullptr) return;
   memory_ = std::make_unique<ModuleMemory>(*tree_, memory.samples, model.buffers());
 }
 
@@ -125,7 +136,7 @@ void ModelPanel::find_times(TraceModel& model, std::int32_t step) {
   step_ = step;
   times_.assign(static_cast<std::size_t>(tree_->size()), {});
   const auto [begin, end] = model.step_range(step);
-  for (const LaneData& lane : model.rank(rank_).lanes) {
+  for (const LaneData& lane : model.around(rank_, step).lanes) {
     const StreamRole role = model.stream(lane.spans.stream).role;
     const auto& spans = lane.spans;
     for (std::size_t i = lane.pyramid->first_ending_after(begin); i < spans.op.size(); ++i) {
@@ -148,7 +159,7 @@ void ModelPanel::find_times(TraceModel& model, std::int32_t step) {
 // What runs at the moment says more than what is held.
 void ModelPanel::find_states(TraceModel& model, Time moment) {
   states_.assign(static_cast<std::size_t>(tree_->size()), nullptr);
-  for (const LaneData& lane : model.rank(rank_).lanes) {
+  for (const LaneData& lane : model.around(rank_, model.step_at(moment)).lanes) {
     const std::size_t i = lane.pyramid->first_ending_after(moment);
     if (i >= lane.spans.op.size() || lane.spans.begin[i] > moment) continue;
     const storage::OpRow& op = model.op(lane.spans.op[i]);
@@ -191,6 +202,7 @@ float ModelPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, co
     words +=
         fmt::format(": {} allocated", format_memory(pyramid_->allocated(pyramid_->at(moment))));
   }
+  if (model.crowded()) words += "; strips show single operations: zoom in for them";
   state.fields["model"] = words;
   draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
   const float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(6);
@@ -297,7 +309,11 @@ void ModelPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, con
     strip_of[static_cast<std::size_t>(nodes[k])] = static_cast<int>(tops.size());
     tops.push_back(top);
   }
-  strips_.draw(ui, model, state, *tree_, memory_.get(), strip_of, tops, line, places.strips);
+  // Of a long run who holds what is known of the steps around the moment.
+  const bool told =
+      memory_reach_.first <= state.time.from() && state.time.to() <= memory_reach_.second;
+  strips_.draw(ui, model, state, *tree_, told ? memory_.get() : nullptr, strip_of, tops, line,
+               places.strips);
   for (const int node : nodes) {
     const int strip = strip_of[static_cast<std::size_t>(node)];
     if (strip >= 0) draw_row(ui, state, places, node, tops[static_cast<std::size_t>(strip)]);
@@ -351,6 +367,7 @@ void ModelPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Bo
   places.rows.min.y = box.min.y + theme.px(60) + time_header_height(ui);
   use_mouse(model, state, places);
   const Time moment = moment_of(state);
+  find_memory(model, moment);
   find_times(model, model.step_at(moment));
   find_states(model, moment);
   const float y =

@@ -37,6 +37,7 @@ class ModelPanel final : public Panel {
  private:
   struct Places;
   void find_out(TraceModel& model, const ViewState& state);
+  void find_memory(TraceModel& model, Time moment);
   void find_times(TraceModel& model, std::int32_t step);
   void find_states(TraceModel& model, Time moment);
   Time moment_of(const ViewState& state) const;
@@ -51,8 +52,10 @@ class ModelPanel final : public Panel {
   std::unique_ptr<ModuleTree> tree_;
   std::unique_ptr<ModuleMemory> memory_;  // nullptr: the rank has no samples
   const MemoryPyramid* pyramid_ = nullptr;
-  Rank rank_ = -1;                // of what is above
-  std::set<std::string> opened_;  // paths, of a tree that is made again
+  std::int64_t memory_serial_ = 0;
+  std::pair<Time, Time> memory_reach_{0, 0};  // that memory_ is about
+  Rank rank_ = -1;                            // of what is above
+  std::set<std::string> opened_;              // paths, of a tree that is made again
   std::vector<bool> open_;
   std::vector<NodeTimes> times_;
   std::int32_t step_ = -1;  // of times_

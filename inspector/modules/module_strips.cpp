@@ -108,7 +108,8 @@ void ModuleStrips::draw(Surface& ui, TraceModel& model, const ViewState& state,
   const std::size_t strips = std::min<std::size_t>(tops.size(), texture_rows_max / bands);
   if (strips == 0) return;
   begin(state, strips, stretch);
-  for (const LaneData& lane : model.rank(state.rank).lanes) {
+  static const std::vector<LaneData> none;  // a crowd: what is in memory is elsewhere
+  for (const LaneData& lane : model.crowded() ? none : model.rank(state.rank).lanes) {
     const StreamRole role = model.stream(lane.spans.stream).role;
     const Band band = role == StreamRole::communication ? communication : compute;
     if (role == StreamRole::compute || role == StreamRole::communication) {

@@ -180,13 +180,21 @@ void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
     draw_text_right(ui.fonts.small, {plot.min.x - theme.px(8), y - ui.fonts.small->FontSize / 2},
                     theme.dim, format_metric(metric, most * k / 2));
   }
+  const auto x_of = [&](int step) {
+    return std::floor(plot.min.x +
+                      plot.width() * static_cast<float>(step) / static_cast<float>(steps));
+  };
   for (int step = 0; step < steps; ++step) {
-    const analysis::Spread& s = figures_->spreads[static_cast<std::size_t>(step)];
-    const float x0 = std::floor(plot.min.x + plot.width() * static_cast<float>(step) /
-                                                 static_cast<float>(steps));
-    const float x1 = std::floor(plot.min.x + plot.width() * static_cast<float>(step + 1) /
-                                                 static_cast<float>(steps)) -
-                     (steps <= 40 ? 2 : 0);
+    analysis::Spread s = figures_->spreads[static_cast<std::size_t>(step)];
+    const float x0 = x_of(step);
+    // Steps of one pixel are one mark: from the lowest to the highest of them.
+    for (; step + 1 < steps && x_of(step + 2) <= x0 + 1; ++step) {
+      const analysis::Spread& next = figures_->spreads[static_cast<std::size_t>(step) + 1];
+      s.low = std::min(s.low, next.low);
+      s.median = std::max(s.median, next.median);
+      s.high = std::max(s.high, next.high);
+    }
+    const float x1 = x_of(step + 1) - (steps <= 40 ? 2 : 0);
     draw->AddRectFilled({x0, y_of(s.median)}, {x1, plot.max.y}, theme.raised);
     draw->AddRectFilled({x0, y_of(s.high)}, {x1, std::max(y_of(s.low), y_of(s.high) + 1)},
                         with_alpha(theme.accent, 70));

@@ -38,8 +38,8 @@ void draw_flow_lines(const Surface& ui, TraceModel& model, ViewState& state, con
   const auto place = [&](const SpanRef& span, bool end) -> std::optional<ImVec2> {
     const auto middle = middle_of(span.rank, span.stream);
     if (!middle) return {};
-    const storage::Lane& spans = model.rank(span.rank).lane(span.stream)->spans;
-    const Time time = end ? spans.end[span.index] : spans.begin[span.index];
+    const SpanTimes times = model.times(span);
+    const Time time = end ? times.end : times.begin;
     const float x = state.time.x_of(time, stretch.left, stretch.width);
     // What is out of view comes from the edge, as far as a line can be told.
     const float reach = stretch.width;

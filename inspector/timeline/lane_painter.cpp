@@ -31,13 +31,16 @@ std::string bar_text(const storage::OpRow& op, float width) {
 
 std::optional<SpanRef> span_at(TraceModel& model, Rank rank, std::int32_t stream, Time time,
                                Time slack) {
+  if (model.crowded()) return {};
   const LaneData* lane = model.rank(rank).lane(stream);
   if (lane == nullptr || lane->pyramid->size() == 0) return {};
   const SpanPyramid& spans = *lane->pyramid;
   const std::size_t i = spans.first_ending_after(time);
-  if (i < spans.size() && spans.begin(i) <= time) return SpanRef{rank, stream, i};
-  if (i < spans.size() && spans.begin(i) - time <= slack) return SpanRef{rank, stream, i};
-  if (i > 0 && time - spans.end(i - 1) <= slack) return SpanRef{rank, stream, i - 1};
+  if (i < spans.size() && spans.begin(i) <= time) return SpanRef{rank, stream, lane->spans.op[i]};
+  if (i < spans.size() && spans.begin(i) - time <= slack)
+    return SpanRef{rank, stream, lane->spans.op[i]};
+  if (i > 0 && time - spans.end(i - 1) <= slack)
+    return SpanRef{rank, stream, lane->spans.op[i - 1]};
   return {};
 }
 
@@ -54,11 +57,19 @@ void LanePainter::begin(Surface& ui, TraceModel& model, const ViewState& state, 
   seen_ = {};
 }
 
+const SpanPyramid* LanePainter::pyramid_of(Rank rank, std::int32_t stream) {
+  if (model_->crowded()) {
+    const CoarseRank* const sums = model_->coarse(rank);
+    return sums == nullptr ? nullptr : sums->lane(stream);
+  }
+  const LaneData* const data = model_->rank(rank).lane(stream);
+  return data == nullptr ? nullptr : data->pyramid.get();
+}
+
 void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bool detailed) {
-  const LaneData* data = model_->rank(rank).lane(stream);
   Lane lane{rank, stream, y, height, detailed, {}, {}};
-  if (data != nullptr) {
-    lane.columns = data->pyramid->columns(
+  if (const SpanPyramid* const spans = pyramid_of(rank, stream)) {
+    lane.columns = spans->columns(
         state_->time.from(), state_->time.to(), static_cast<int>(width_), merged_px,
         [&](std::size_t i) { lane.wide.push_back(i); }, &visited_);
   }

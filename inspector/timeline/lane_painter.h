@@ -35,6 +35,7 @@ class LanePainter {
     std::vector<LaneColumn> columns;
     std::vector<std::size_t> wide;
   };
+  const SpanPyramid* pyramid_of(Rank rank, std::int32_t stream);
   void upload();
   Colour colour_of(const LaneColumn& column);
   void draw_bar(const Lane& lane, std::size_t index);

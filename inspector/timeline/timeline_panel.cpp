@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "inspector/timeline/flow_lines.h"
 #include "inspector/timeline/operation_legend.h"
@@ -72,12 +73,23 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
   rows_.clear();
   const LaneHeights heights = lane_heights(ui, model, state.rank, box.height());
   const std::size_t guess = model.lanes_of(state.rank).size();
-  float y = box.min.y - scroll_;
-  for (const Rank rank : model.run().recorded_ranks) {
+  const auto add = [&](Rank rank, float& y, bool pinned) {
     const float lane = rank == state.rank ? heights.opened : heights.others;
     const float height = row_height(ui, model.lane_count(rank, guess), lane);
-    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane)});
+    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane), pinned});
     y += height;
+  };
+  // Pinned rows stay on top, as long as they leave others half of the room.
+  pinned_ = box.min.y;
+  std::set<Rank> on_top;
+  for (const Rank rank : state.pinned) {
+    if (!model.recorded(rank) || pinned_ - box.min.y > box.height() / 2) continue;
+    add(rank, pinned_, true);
+    on_top.insert(rank);
+  }
+  float y = pinned_ - scroll_;
+  for (const Rank rank : model.run().recorded_ranks) {
+    if (!on_top.contains(rank)) add(rank, y, false);
   }
   content_height_ = y + scroll_ - box.min.y;
 }
@@ -88,13 +100,21 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   const std::string label = fmt::format("rank {}", row.rank);
   const float x = box.min.x + theme.px(12);
   const bool chosen = row.rank == state.rank;
-  const bool unreadable = !model.rank(row.rank).problem.ok();
+  const CoarseRank* const sums = model.crowded() ? model.coarse(row.rank) : nullptr;
+  if (!model.crowded()) model.rank(row.rank);
+  const Status problem = sums != nullptr ? sums->problem : model.problem_of(row.rank);
+  const bool unreadable = !problem.ok();
   const Colour colour = unreadable ? ui.colours().fail : chosen ? theme.text : theme.dim;
   draw_text(chosen ? ui.fonts.strong : ui.fonts.small, {x, row.y + theme.px(row.open ? 7 : 4)},
             colour, label);
   if (unreadable) {
     draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(7)}, colour,
-              "⚠ " + model.rank(row.rank).problem.message());
+              "⚠ " + problem.message());
+  } else if (model.crowded() && sums == nullptr) {
+    const char* const words = model.reading() == row.rank ? "reading ..." : "is read next";
+    draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(4)}, theme.dim,
+              words);
+    state.fields["timeline/reading"] = fmt::format("rank {}", model.reading());
   }
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
               {box.min.x + theme.px(gutter_px), row.y + row.height});
@@ -129,13 +149,18 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
   lane_boxes_.clear();
   painter_.begin(ui, model, state, left, width);
   for (const Row& row : rows_) {
-    if (row.y + row.height <= box.min.y || row.y >= box.max.y) continue;
+    // A row below pinned ones is drawn where it is wholly seen.
+    const float top = row.pinned || pinned_ <= box.min.y ? box.min.y - row.height : pinned_ - 1;
+    if (row.y <= top || row.y >= box.max.y) continue;
     if (row.rank == state.rank) {
       draw->AddRectFilled({box.min.x, row.y + 2}, {box.max.x, row.y + row.height - 2},
                           with_alpha(ui.theme.selection, 120));
     }
     draw_row_title(ui, model, state, row, box);
     draw_lanes(ui, model, state, row);
+  }
+  if (pinned_ > box.min.y) {
+    draw->AddRectFilled({box.min.x, pinned_ - 1}, {box.max.x, pinned_}, ui.theme.accent);
   }
   painter_.finish();
 }
@@ -147,16 +172,15 @@ void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewSta
   const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   auto outline = [&](const SpanRef& chosen, ImU32 colour) {
-    const std::int32_t op = model.rank(chosen.rank).lane(chosen.stream)->spans.op[chosen.index];
     for (const LaneBox& lane : lane_boxes_) {
       if (lane.stream != chosen.stream) continue;
-      const auto span = model.find(lane.rank, op);
+      auto span = model.loaded_times(lane.rank, lane.stream, chosen.op);
+      if (!span && lane.rank == chosen.rank) span = model.times(chosen);
       if (!span) continue;
-      const auto& spans = model.rank(lane.rank).lane(lane.stream)->spans;
-      const float x0 = std::clamp(
-          std::floor(state.time.x_of(spans.begin[span->index], left, width)), left, left + width);
-      const float x1 = std::clamp(std::floor(state.time.x_of(spans.end[span->index], left, width)),
-                                  left, left + width);
+      const float x0 =
+          std::clamp(std::floor(state.time.x_of(span->begin, left, width)), left, left + width);
+      const float x1 =
+          std::clamp(std::floor(state.time.x_of(span->end, left, width)), left, left + width);
       if (x1 - x0 < 1 && (x1 <= left || x0 >= left + width)) continue;
       const bool same = lane.rank == chosen.rank;
       draw->AddRect({x0 - 1, lane.y - 1}, {std::max(x1, x0 + 2), lane.y + lane.height + 1}, colour,
@@ -222,8 +246,7 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
     state.hovered = span_at(model, lane.rank, lane.stream, *state.cursor, slack);
   }
   if (ImGui::IsMouseDoubleClicked(0) && state.hovered) {
-    const auto& spans = model.rank(state.hovered->rank).lane(state.hovered->stream)->spans;
-    const Time begin = spans.begin[state.hovered->index], end = spans.end[state.hovered->index];
+    const auto [begin, ready, end] = model.times(*state.hovered);
     const Time margin = std::max<Time>((end - begin) / 8, 100);
     state.time.show(begin - margin, end + margin);
     state.selection = state.hovered;
@@ -234,6 +257,7 @@ void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState
   for (const Row& row : rows_) {
     const bool on_row = io.MousePos.y >= row.y && io.MousePos.y < row.y + row.height;
     if (on_row && (io.MousePos.x < left || state.hovered)) state.rank = row.rank;
+    if (on_row) break;  // pinned rows come first
   }
 }
 
@@ -252,7 +276,7 @@ void TimelinePanel::draw_scrollbar(const Surface& ui, const Box& box) {
 void TimelinePanel::scroll_to_rank(const Surface& ui, TraceModel& model, ViewState& state,
                                    const Box& rows) {
   for (const Row& row : rows_) {
-    if (row.rank != state.rank) continue;
+    if (row.rank != state.rank || row.pinned) continue;
     const float other = rows_.size() > 1 ? rows_[row.rank == rows_[0].rank ? 1 : 0].height : 1;
     const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
     scroll_ = std::floor(wanted / other) * other;

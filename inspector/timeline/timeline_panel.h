@@ -20,7 +20,8 @@ class TimelinePanel {
     Rank rank;
     float y, height;
     float lane_height;
-    bool open;  // high enough for labels
+    bool open;    // high enough for labels
+    bool pinned;  // on top, wherever others are scrolled to
   };
   struct LaneBox {
     Rank rank;
@@ -45,6 +46,7 @@ class TimelinePanel {
   bool zooms_ = false;  // the middle button is down, for a range
   bool path_drawn_ = false;
   float scroll_ = 0;
+  float pinned_ = 0;  // where pinned rows end
   float content_height_ = 0;
 };
 

@@ -9,8 +9,7 @@
 namespace tessera::inspector {
 
 SpanLines span_lines(TraceModel& model, const SpanRef& span) {
-  const auto& spans = model.rank(span.rank).lane(span.stream)->spans;
-  const storage::OpRow& op = model.op(spans.op[span.index]);
+  const storage::OpRow& op = model.op(span.op);
   const analysis::SpanFacts facts = model.facts(span);
   SpanLines lines;
   lines.title = fmt::format("{}  {}", title_of(op), short_name(subject_of(op)));

@@ -89,6 +89,14 @@ void write_summary(const MadeTrace& made, int step, TraceSink& sink) {
     compute[static_cast<std::size_t>(made.slow_rank)] = last_computed(made);
     wait[static_cast<std::size_t>(made.slow_rank)] = 0;
   }
+  if (made.peaks) {
+    PeakMemory all{step, 0, made.ranks, peak[0], reserved[0], {}};
+    for (int k = 0; k < made.memory_classes; ++k) {
+      all.by_class[static_cast<std::size_t>(k)] = Bytes{2 << 20};
+    }
+    all.by_class[static_cast<std::size_t>(MemoryClass::reserved_unused)] = reserved[0] - peak[0];
+    sink.peak_memory(all);
+  }
   sink.rank_steps({step, begin, end, compute, transfer, none, none, wait, peak, reserved});
 }
 

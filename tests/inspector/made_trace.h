@@ -17,6 +17,7 @@ struct MadeTrace {
   std::optional<Time> out_of_memory;  // the moment, on rank 1
   int recorded = 8;                   // the first ranks have spans and memory
   int memory_classes = 3;             // that are in use at the peak, at most 12
+  bool peaks = false;                 // it says what each step's peak consists of
 };
 
 /// ns of one step of every rank.

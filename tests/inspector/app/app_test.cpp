@@ -17,7 +17,7 @@ TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[
   REQUIRE(session.state().selection);
   TraceModel& model = session.app->model();
   const SpanRef& span = *session.state().selection;
-  const auto& op = model.op(model.rank(span.rank).lane(span.stream)->spans.op[span.index]);
+  const auto& op = model.op(span.op);
   CHECK(op.kind == OpKind::all_gather);
   CHECK(op.reason == Reason::backward_prefetch);
   CHECK(analysis::prefetch_distance(model, model.rank(span.rank).compute, op) == 1);
@@ -94,10 +94,9 @@ TEST_CASE("tabs, metrics and ranks are chosen by clicks", "[inspector][app]") {
 
 TEST_CASE("arrows step through ranks and spans, the same op stays selected", "[inspector][app]") {
   Session session;
-  TraceModel& model = session.app->model();
   auto op = [&] {
     const SpanRef& span = *session.state().selection;
-    return model.rank(span.rank).lane(span.stream)->spans.op[span.index];
+    return span.op;
   };
   const std::int32_t before = op();
   session.press(GLFW_KEY_DOWN);
@@ -263,7 +262,7 @@ TEST_CASE("exposed time equals what no compute span covers", "[inspector][facts]
   for (const LaneData& lane : model.rank(0).lanes) {
     if (model.stream(lane.spans.stream).role != StreamRole::communication) continue;
     for (std::size_t i = 0; i < lane.spans.op.size(); i += 5) {
-      const analysis::SpanFacts facts = model.facts({0, lane.spans.stream, i});
+      const analysis::SpanFacts facts = model.facts({0, lane.spans.stream, lane.spans.op[i]});
       Time busy = 0;
       for (const LaneData& other : model.rank(0).lanes) {
         if (model.stream(other.spans.stream).role != StreamRole::compute) continue;

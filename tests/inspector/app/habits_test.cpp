@@ -12,7 +12,7 @@ namespace {
 
 std::int32_t selected_op(Session& session) {
   const SpanRef& span = *session.state().selection;
-  return session.app->model().rank(span.rank).lane(span.stream)->spans.op[span.index];
+  return span.op;
 }
 
 TEST_CASE("flows lead from the cause of an operation to it, and on to its first use",

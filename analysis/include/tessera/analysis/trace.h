@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +22,8 @@ namespace tessera::analysis {
 inline std::int32_t first_steady(std::int32_t from, std::int32_t to) {
   return to - from > 1 ? std::max(from, 1) : from;
 }
+
+class OpPages;
 
 class Trace {
  public:
@@ -38,8 +41,17 @@ class Trace {
   const storage::TraceReader& reader() const { return reader_; }
   const storage::TraceInfo& info() const { return reader_.info(); }
   const TraceRun& run() const { return reader_.info().run; }
-  /// Ascending; all, or those that `open` was asked for.
-  const std::vector<storage::OpRow>& ops() const { return ops_; }
+  /// Ascending; all, or those that `open` was asked for. After Check::later those of a long run are
+  /// read now, and stay.
+  const std::vector<storage::OpRow>& ops() const;
+  /// Whether they are in memory, rather than read a page at a time as `op` is asked for them.
+  bool holds_ops() const { return pages_ == nullptr; }
+  /// All where they are in memory, else those of the first and the last two steps.
+  const std::vector<storage::OpRow>& typical_ops() const;
+  /// Frees operations that were asked for longest ago: references to them end.
+  void forget_ops();
+  /// Why some of them could not be read.
+  Status ops_problem() const;
   std::int32_t rank_count() const { return run().ranks; }
   /// Those that are complete.
   std::int32_t step_count() const { return info().steps; }
@@ -101,12 +113,14 @@ class Trace {
  private:
   /// `values` with the file's name.
   Status damaged(const Status& values) const;
+  Status read_ops(Check check, Ops ops);
   Status read_steps(Check check);
   Status sum_up();
 
   storage::TraceReader reader_;
   std::string path_;
   std::vector<storage::OpRow> ops_;
+  std::shared_ptr<OpPages> pages_;  // in place of `ops_`
   std::optional<storage::RankSteps> steps_;
   storage::RankSteps first_rows_, last_rows_;
   storage::StepSummary summary_;

@@ -12,9 +12,11 @@
 // take turns.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/status.h"
@@ -52,6 +54,14 @@ struct MemorySeries {
   std::vector<Bytes> delta, allocated, reserved;
 };
 
+/// Allocations of one buffer and class that are held at once.
+struct HeldBuffer {
+  std::int32_t buffer = -1;
+  MemoryClass memory_class = MemoryClass::temporary;
+  Bytes bytes{};
+  std::int64_t count = 0;
+};
+
 template <class T>
 using OwnedColumn = std::vector<T>;
 
@@ -79,6 +89,26 @@ struct TraceInfo {
   std::string content_hash;
 };
 
+/// How much is recorded, of all ranks.
+struct RecordedSize {
+  std::int64_t spans = 0, samples = 0;
+};
+
+/// A chunk of spans: when they are, and how many.
+struct SpanStretch {
+  Time begin = 0, end = 0;
+  std::int64_t spans = 0;
+};
+
+/// What decides how an op looks.
+struct OpSort {
+  std::int32_t id = 0;
+  std::int32_t stream = 0;
+  OpKind kind = OpKind::compute;
+  Phase phase = Phase::none;
+  Reason reason = Reason::none;
+};
+
 class TraceReader {
  public:
   /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace,
@@ -95,6 +125,12 @@ class TraceReader {
 
   /// All ops, ascending id.
   Result<std::vector<OpRow>> ops() const;
+  /// Those with ids in [from, to).
+  Result<std::vector<OpRow>> ops(std::int32_t from, std::int32_t to) const;
+  /// The same without texts, in a fraction of the time.
+  Result<std::vector<OpSort>> op_sorts(std::int32_t from, std::int32_t to) const;
+  /// The least id of an op, and one past the largest; equal if there is none.
+  Result<std::pair<std::int32_t, std::int32_t>> op_range() const;
   /// Those of them that are collectives.
   Result<std::vector<OpRow>> collectives() const;
   Result<std::vector<BufferRow>> buffers() const;
@@ -103,8 +139,23 @@ class TraceReader {
   /// the chunks concerned. Empty if the rank was not recorded. `stream`: of this one only.
   Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end,
                                   std::optional<std::int32_t> stream = {}) const;
+  /// Calls use(lanes) -> Status for each chunk of `rank`, in the order of recording: what is in
+  /// memory at once is one chunk.
+  Status each_span_chunk(Rank rank,
+                         const std::function<Status(const std::vector<Lane>&)>& use) const;
   /// All memory samples of `rank`; empty if it was not recorded.
   Result<MemorySeries> memory(Rank rank) const;
+  /// Those in [begin, end). Reads only the chunks concerned, and spans of about that time.
+  Result<MemorySeries> memory(Rank rank, Time begin, Time end) const;
+  /// What `rank` holds by the samples before `time`, ascending by buffer and class. What ranks and
+  /// steps have in common is added up once, so it takes a small part of reading these samples.
+  Result<std::vector<HeldBuffer>> held_before(Rank rank, Time time) const;
+  /// What chunks of all ranks claim to have.
+  Result<RecordedSize> recorded_size() const;
+  /// The chunks of `rank`, in the order of recording.
+  Result<std::vector<SpanStretch>> span_stretches(Rank rank) const;
+  /// Chunks of spans and samples that were unpacked so far.
+  std::int64_t chunks_read() const;
   /// All of it; or the steps [from, to), which `RankSteps::step` begins with. REQUIRES: the trace
   /// has these steps.
   Result<RankSteps> rank_steps() const;
