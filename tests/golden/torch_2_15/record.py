@@ -306,7 +306,7 @@ def main():
     rows = [json.loads(line) for line in open(out, encoding="utf-8")]
     os.remove(out)
     rows.sort(key=lambda run: run["seed"])
-    print("[\n" + ",\n".join(json.dumps(run) for run in rows) + "\n]")
+    print("[\n" + ",\n".join(json.dumps(run, separators=(",", ":")) for run in rows) + "\n]")
 
 
 def layers_of(module):
