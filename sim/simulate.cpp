@@ -54,7 +54,7 @@ TraceRun trace_run(const Model& model, const SimulateOptions& options) {
   std::int64_t passes = training.passes.empty() ? training.accumulation : 0;
   double flops = static_cast<double>(passes) * flops_per_sample(model, training.sequence_length);
   for (const TrainingPass& pass : training.passes) {
-    if (pass.kind != TrainingPass::Kind::train) continue;
+    if (!pass.trains()) continue;
     ++passes;
     flops += flops_per_sample(model, *model.find_graph(pass.graph), training.sequence_length);
   }

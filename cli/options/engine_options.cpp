@@ -110,18 +110,21 @@ Status check_passes(const TrainingOptions& t, const Model& model) {
 
 // Whether gradients could be reduced less often than they are.
 Status check_no_sync(const TrainingOptions& t, const Scheme& scheme) {
-  if (t.sync_every_micro_batch) return {};
+  const auto accumulates = [](const TrainingPass& pass) {
+    return pass.kind == TrainingPass::Kind::accumulate;
+  };
+  const bool by_pass = std::any_of(t.passes.begin(), t.passes.end(), accumulates);
+  if (t.sync_every_micro_batch && !by_pass) return {};
   const auto* const zero12 = std::get_if<Zero12Options>(&scheme);
   if (std::holds_alternative<Zero3Options>(scheme) || (zero12 != nullptr && zero12->stage == 2)) {
     return Status(Code::invalid_argument,
-                  fmt::format("--no-sync means nothing to the scheme {}, which keeps only parts of "
+                  fmt::format("{} means nothing to the scheme {}, which keeps only parts of "
                               "gradients and so reduces in every micro-batch: leave it out",
-                              name_of(scheme)));
+                              by_pass ? "accumulate in --passes" : "--no-sync", name_of(scheme)));
   }
-  const auto trains = std::count_if(t.passes.begin(), t.passes.end(), [](const TrainingPass& pass) {
-    return pass.kind == TrainingPass::Kind::train;
-  });
-  if (t.accumulation > 1 || trains > 1) return {};
+  const auto trains = std::count_if(t.passes.begin(), t.passes.end(),
+                                    [](const TrainingPass& pass) { return pass.trains(); });
+  if (by_pass || t.accumulation > 1 || trains > 1) return {};
   return Status(
       Code::invalid_argument,
       "--no-sync means nothing with one micro-batch: add --accumulation, or leave it out");

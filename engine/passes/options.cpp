@@ -11,7 +11,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<const char*, 4> pass_names = {"train", "eval", "forward", "step"};
+constexpr std::array<const char*, 5> pass_names = {"train", "eval", "forward", "step",
+                                                   "accumulate"};
 
 }  // namespace
 
@@ -37,10 +38,11 @@ struct OptionForm<std::vector<TrainingPass>> {
       const bool step = place == static_cast<std::size_t>(TrainingPass::Kind::step);
       const bool empty = colon != std::string::npos && (step || colon + 1 == text.size());
       if (place == pass_names.size() || empty) {
-        return Status(Code::invalid_argument,
-                      fmt::format("--passes '{}': give train, eval or forward, each perhaps with a "
-                                  "graph of the model as in train:short, or step",
-                                  text));
+        return Status(
+            Code::invalid_argument,
+            fmt::format("--passes '{}': give train, accumulate, eval or forward, each perhaps "
+                        "with a graph of the model as in train:short, or step",
+                        text));
       }
       passes.push_back({.kind = static_cast<TrainingPass::Kind>(place),
                         .graph = colon == std::string::npos ? "" : text.substr(colon + 1)});
@@ -69,8 +71,8 @@ const OptionList<TrainingOptions>& list() {
                                   .least = 1,
                                   .most = 100'000})
           .add(&O::passes, {.name = "passes",
-                            .help = "What a step is made of instead: train, eval, forward, step; "
-                                    "train:GRAPH"})
+                            .help = "What a step is made of instead: train, accumulate, eval, "
+                                    "forward, step; train:GRAPH"})
           .add(&O::sync_every_micro_batch,
                {.name = "sync_every_micro_batch",
                 .help = "Off: reduce gradients only in the last micro-batch",

@@ -47,7 +47,8 @@ class StepProgram {
   Status run() {
     if (options_.passes.empty()) {
       for (std::int32_t k = 0; k < options_.accumulation; ++k) {
-        TESSERA_TRY(train("", k + 1 == options_.accumulation));
+        const bool last = k + 1 == options_.accumulation;
+        TESSERA_TRY(train("", last || options_.sync_every_micro_batch));
       }
       return step();
     }
@@ -61,7 +62,9 @@ class StepProgram {
   Status run(std::size_t k) {
     const TrainingPass& pass = options_.passes[k];
     switch (pass.kind) {
-      case Kind::train: return train(pass.graph, last_before_step(k));
+      case Kind::train:
+        return train(pass.graph, last_before_step(k) || options_.sync_every_micro_batch);
+      case Kind::accumulate: return train(pass.graph, false);
       case Kind::evaluate: return forward(pass.graph, ForwardPass::Use::evaluate);
       case Kind::forward: return forward(pass.graph, ForwardPass::Use::no_backward);
       case Kind::step: break;
@@ -73,14 +76,14 @@ class StepProgram {
   // (no_sync): later passes may evaluate, but must not train.
   bool last_before_step(std::size_t k) const {
     for (++k; k < options_.passes.size(); ++k) {
-      if (options_.passes[k].kind == Kind::train) return false;
+      if (options_.passes[k].trains()) return false;
       if (options_.passes[k].kind == Kind::step) return true;
     }
     return true;
   }
 
-  Status train(const std::string& graph, bool last) {
-    engine_.set_requires_gradient_sync(last || options_.sync_every_micro_batch);
+  Status train(const std::string& graph, bool reduces) {
+    engine_.set_requires_gradient_sync(reduces);
     TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
     TESSERA_TRY(program->forward(options_, ForwardPass::Use::train, micro_batch_++));
     return program->backward();

@@ -30,13 +30,15 @@ namespace tessera {
 /// One part of a step.
 struct TrainingPass {
   enum class Kind : std::uint8_t {
-    train,     // forward and backward
-    evaluate,  // forward in eval mode under no_grad
-    forward,   // forward in training mode, whose outputs are thrown away
-    step,      // the optimizer
+    train,       // forward and backward
+    evaluate,    // forward in eval mode under no_grad
+    forward,     // forward in training mode, whose outputs are thrown away
+    step,        // the optimizer
+    accumulate,  // as train, but nothing is reduced (no_sync)
   };
   Kind kind = Kind::train;
   std::string graph;  // of Model::graphs; empty: Model::forward
+  bool trains() const { return kind == Kind::train || kind == Kind::accumulate; }
 };
 
 /// The exact memory of one module in one pass, per micro-batch.

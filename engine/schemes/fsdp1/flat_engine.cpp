@@ -104,6 +104,7 @@ Status FlatEngine::add_unit(std::size_t u) {
     }
   }
   const bool mixed = overrides(u).mixed_precision.value_or(true);
+  unit.casts = mixed && options_.param_dtype.has_value();
   unit.param_dtype =
       mixed ? options_.param_dtype.value_or(options_.original_dtype) : options_.original_dtype;
   unit.reduce_dtype = mixed ? options_.reduce_dtype.value_or(unit.param_dtype) : unit.param_dtype;
@@ -112,11 +113,15 @@ Status FlatEngine::add_unit(std::size_t u) {
       overrides(u).reshard_after_forward.value_or(true);
   // Parameters begin at 16 bytes, so that views of them are as aligned as own tensors.
   const Numel align{options_.use_orig_params ? 16 / size_of(unit.param_dtype).value : 0};
-  unit.layout = flat_layout(model_, parameters, shard_size_, align);
+  unit.layout = flat_layout(model_, parameters, shard_size_, align,
+                            strategy_ == ShardingStrategy::no_shard ? everyone_.count() : 0);
   for (std::size_t e = 0; e < unit.layout.entries.size(); ++e) {
     const ParameterId id = unit.layout.entries[e].parameter;
     if (id.valid()) entry_of_parameter_[id.index()] = e;
   }
+  unit.frozen = !parameters.empty() &&
+                std::none_of(parameters.begin(), parameters.end(),
+                             [&](auto p) { return model_.parameter(p).requires_grad; });
   unit.shard.name = fmt::format("{}.flat_param", unit.name);
   unit.shard.unit = unit.name;
   unit.shard.map = shard_map(model_, unit.layout);
@@ -199,6 +204,7 @@ Status FlatEngine::begin_forward() {
   TESSERA_TRY(wait_stream(unshard_stream_, compute_, why));
   TESSERA_TRY(wait_stream(pre_unshard_, compute_, why));
   for (FlatUnit& unit : units_) unit.needs_pre_forward = true;
+  input_dtype_ = units_.front().casts ? units_.front().param_dtype : options_.original_dtype;
   return {};
 }
 
@@ -213,6 +219,8 @@ Status FlatEngine::pre_forward(ModuleId module) {
   }
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   unit->needs_pre_forward = false;
+  unit->casts_now = unit->casts && input_dtype_ != unit->param_dtype;
+  if (unit->casts) input_dtype_ = unit->param_dtype;
   // For the whole stream, unlike fully_shard: gathers issued behind this one would hold it up, too.
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
   return prefetch_forward(*unit);
@@ -279,15 +287,29 @@ Status FlatEngine::post_backward(ModuleId module) {
   }
   unit->post_forward_indices.pop_back();
   // A unit that ran several times in forward reduces after its last backward pass.
-  return unit->post_forward_indices.empty() ? finish_unit(*unit) : Status{};
+  if (!unit->post_forward_indices.empty()) return {};
+  if (unit->frozen && !flow_.into(module)) return {};  // no gradient comes: end_backward frees it
+  if (!unit->frozen || unit->casts_now) return finish_unit(*unit);
+  left_.push_back(static_cast<std::size_t>(unit - units_.data()));
+  return {};
+}
+
+Status FlatEngine::compute(const ModuleWork& work) {
+  if (stage_ == Stage::backward) TESSERA_TRY(free_frozen());
+  return EngineBase::compute(work);
 }
 
 Status FlatEngine::end_backward() {
   TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(free_frozen());
   for (std::size_t u = units_.size(); u-- > 0;) {  // the root last
     FlatUnit& unit = units_[u];
     unit.post_forward_indices.clear();
-    if (!unit.finished_backward) TESSERA_TRY(finish_unit(unit));
+    const bool computed = unit.gradient.valid() || unit.accumulated.valid();
+    if (!unit.finished_backward && computed) TESSERA_TRY(finish_unit(unit));
+  }
+  for (FlatUnit& unit : units_) {  // what no hook told of (torch _catch_all_reshard)
+    if (!unit.finished_backward) TESSERA_TRY(reshard(unit, frees_in_backward(unit)));
     unit.finished_backward = unit.needs_pre_backward = false;
   }
   TESSERA_TRY(locals_.accumulate());

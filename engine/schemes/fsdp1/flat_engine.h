@@ -30,6 +30,9 @@ struct FlatUnit {
   std::vector<bool> written;  // by entry of the layout: the gradient has it
   BufferId accumulated;       // unsharded gradients of micro-batches without sync
   BufferId sharded_gradient;  // for the optimizer
+  bool frozen = false;        // all of it
+  bool casts = false;         // its inputs, to param_dtype
+  bool casts_now = false;     // and they had another dtype in this forward
   bool prefetched = false;
   bool needs_pre_forward = true;
   bool needs_pre_backward = false;
@@ -54,6 +57,7 @@ class FlatEngine final : public EngineBase {
   }
   Status post_backward(ModuleId module) override;
   Status end_backward() override;
+  Status compute(const ModuleWork& work) override;
   std::vector<UnitInfo> units() const override;
   std::vector<std::string> notation(const Recording& recording) const override {
     return to_fsdp1_notation(recording, units());
@@ -81,6 +85,10 @@ class FlatEngine final : public EngineBase {
   const FlatLayout::Entry& entry_of(ParameterId id) const;
 
   bool sharded() const { return shard_size_ > 1; }
+  // Without sync, what stayed after forward stays for the next micro-batch as well.
+  bool frees_in_backward(const FlatUnit& unit) const {
+    return unit.frees_after_forward || reduces_ || !sharded();
+  }
   DType gradient_dtype(const FlatUnit& unit) const {
     return options_.keep_low_precision_grads ? unit.reduce_dtype : options_.original_dtype;
   }
@@ -101,6 +109,7 @@ class FlatEngine final : public EngineBase {
 
   // flat_reduce.cpp
   Status finish_unit(FlatUnit& unit);
+  Status free_frozen();
   Status fill_gaps(FlatUnit& unit);  // zeros where no parameter has a gradient
   Status accumulate(FlatUnit& unit);
   Status reduce(FlatUnit& unit);
@@ -121,8 +130,10 @@ class FlatEngine final : public EngineBase {
   CommunicatorId shard_group_, replica_group_;
   StreamId unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_;
 
-  bool initialised_ = false;   // the first forward ran
-  std::deque<EventId> frees_;  // the limiter's queue
+  bool initialised_ = false;            // the first forward ran
+  DType input_dtype_ = DType::float32;  // of the next unit
+  std::vector<std::size_t> left_;       // frozen units whose backward is over, still gathered
+  std::deque<EventId> frees_;           // the limiter's queue
   EventId reduced_;  // the last reduction of this backward pass that read an unsharded gradient
   std::vector<std::size_t> pre_forward_order_;   // of the first step
   std::vector<std::size_t> post_forward_order_;  // of this step

@@ -6,7 +6,7 @@
 namespace tessera {
 
 FlatLayout flat_layout(const Model& model, const std::vector<ParameterId>& parameters,
-                       Index group_size, Numel align) {
+                       Index group_size, Numel align, Index multiple_of) {
   FlatLayout layout;
   layout.group_size = group_size;
   auto pad_to_multiple_of = [&](std::int64_t multiple) {
@@ -22,7 +22,7 @@ FlatLayout flat_layout(const Model& model, const std::vector<ParameterId>& param
     layout.total += numel;
     layout.numel += numel;
   }
-  if (align > Numel{0}) pad_to_multiple_of(group_size);
+  if (align > Numel{0}) pad_to_multiple_of(multiple_of == 0 ? group_size : multiple_of);
   layout.shard = Numel{(layout.total.value + group_size - 1) / group_size};
   return layout;
 }

@@ -44,9 +44,11 @@ struct FlatLayout {
 
 /// `align`: elements to which every parameter and the whole are aligned (16 bytes / size of the
 /// forward dtype with use_orig_params); 0: plain concatenation.
-/// `parameters` in the order they are to lie, pre-order for FSDP1.
+/// `multiple_of`: of the whole if it is aligned; 0: group_size. With NO_SHARD nobody has a part,
+/// but torch still pads for all ranks. `parameters` in the order they are to lie, pre-order for
+/// FSDP1.
 FlatLayout flat_layout(const Model& model, const std::vector<ParameterId>& parameters,
-                       Index group_size, Numel align = {});
+                       Index group_size, Numel align = {}, Index multiple_of = 0);
 
 /// The same as segments of a ShardMap.
 ShardMap shard_map(const Model& model, const FlatLayout& layout);

@@ -23,15 +23,20 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
 
 Status FlatEngine::finish_unit(FlatUnit& unit) {
   unit.finished_backward = true;
-  // Without sync, what stayed after forward stays for the next micro-batch as well.
-  const bool free = unit.frees_after_forward || reduces_ || !sharded();
-  TESSERA_TRY(reshard(unit, free));
+  TESSERA_TRY(reshard(unit, frees_in_backward(unit)));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
   if (unit.gradient.valid()) {
     TESSERA_TRY(fill_gaps(unit));
     TESSERA_TRY(accumulate(unit));
   }
   return reduces_ && unit.accumulated.valid() ? reduce(unit) : Status{};
+}
+
+// A frozen unit hears of its end by a hook on its input, behind that of the unit which made it: so
+// that unit gathers first. A cast of the input stands between the two.
+Status FlatEngine::free_frozen() {
+  for (; !left_.empty(); left_.pop_back()) TESSERA_TRY(finish_unit(units_[left_.back()]));
+  return {};
 }
 
 // Alignment padding, frozen parameters, and those that this pass did not use.

@@ -40,6 +40,7 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
   TESSERA_ASSERT(indices.empty() || indices.size() == tensors.size(), "one index per tensor");
   BucketAssignment out;
   std::map<DType, OpenBucket> open;
+  std::vector<DType> seen;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const std::size_t index = indices.empty() ? k : indices[k];
     if (tensors[k].sparse) {
@@ -47,7 +48,9 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
       out.limits.push_back(Bytes{0});
       continue;
     }
-    OpenBucket& bucket = open[tensors[k].dtype];
+    const auto [place, first] = open.try_emplace(tensors[k].dtype);
+    if (first) seen.push_back(place->first);
+    OpenBucket& bucket = place->second;
     bucket.indices.push_back(index);
     bucket.size += tensors[k].bytes;
     const Bytes limit = limits[bucket.limit];
@@ -56,7 +59,9 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
     out.limits.push_back(limit);
     bucket = {.limit = std::min(bucket.limit + 1, limits.size() - 1)};
   }
-  for (auto& [dtype, bucket] : open) {
+  // What is left goes the way that torch's hash table of libstdc++ has it: the last seen first.
+  for (std::size_t k = seen.size(); k-- > 0;) {
+    OpenBucket& bucket = open[seen[k]];
     if (bucket.indices.empty()) continue;
     out.buckets.push_back(std::move(bucket.indices));
     out.limits.push_back(limits[bucket.limit]);

@@ -21,7 +21,7 @@ Status ReplicateEngine::launch_ready_buckets() {
     if (hook_) {
       TESSERA_ASSIGN(bucket.reduced, run_hook(index));
     } else {
-      const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
+      const View all = View::whole(bucket.buffer, bucket.dtype, bucket.numel);
       decltype(Op::what) what = AllReduce{world_, all, all, Reduction::sum};
       if (world_size_ == 1) what = Mark{marks::gradients_sharded};
       TESSERA_ASSIGN(bucket.reduced,
@@ -37,7 +37,7 @@ Result<EventId> ReplicateEngine::run_hook(std::size_t index) {
   const Bucket& bucket = buckets_[index];
   GradBucket seen{.index = index,
                   .is_last = index + 1 == buckets_.size(),
-                  .values = View::whole(bucket.buffer, options_.dtype, bucket.numel),
+                  .values = View::whole(bucket.buffer, bucket.dtype, bucket.numel),
                   .parameters = {}};
   for (std::size_t k : bucket.parameters) {
     const ReplicatedParameter& p = parameters_[k];
@@ -62,8 +62,8 @@ Result<EventId> ReplicateEngine::run_hook(std::size_t index) {
 Status ReplicateEngine::zero_for_joined(const Bucket& bucket) {
   const RankSet ranks = joined();
   if (ranks.empty()) return {};
-  const View none{.dtype = options_.dtype, .numel = bucket.numel};
-  const View all = View::whole(bucket.buffer, options_.dtype, bucket.numel);
+  const View none{.dtype = bucket.dtype, .numel = bucket.numel};
+  const View all = View::whole(bucket.buffer, bucket.dtype, bucket.numel);
   return submit_on(ranks, compute_, cause(bucket.name, Reason::copy_in),
                    Copy{.pieces = {{.from = none, .to = all}}})
       .status();
@@ -129,7 +129,7 @@ Status ReplicateEngine::finish_bucket(const Bucket& bucket) {
   const RankSet idle = nobody ? everyone_ : joined();
   if (idle.empty()) return {};
   Compute discard{.cost = {.kernels = 0}, .reads = {}, .writes = {}, .body = {}};
-  discard.reads = {View::whole(bucket.buffer, options_.dtype, bucket.numel)};
+  discard.reads = {View::whole(bucket.buffer, bucket.dtype, bucket.numel)};
   return submit_on(idle, compute_, cause(bucket.name, Reason::order), std::move(discard)).status();
 }
 

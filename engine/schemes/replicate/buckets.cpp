@@ -27,7 +27,8 @@ void ReplicateEngine::plan_first_buckets() {
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     if (!parameters_[k].trained) continue;
     trained.push_back(k);
-    tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
+    const DType dtype = parameters_[k].shard.dtype;
+    tensors.push_back({bytes_of(parameters_[k].numel, dtype), dtype});
   }
   const bool by_size = finds_unused();
   const std::vector<Bytes> limits =
@@ -48,6 +49,7 @@ void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& bucke
     // Causes outlive buckets, which are rebuilt.
     bucket.name = runtime_.keep_name(fmt::format("bucket {}", buckets_.size()));
     bucket.parameters = indices;
+    bucket.dtype = parameters_[indices.front()].shard.dtype;
     for (std::size_t k : indices) {
       parameters_[k].bucket = buckets_.size();
       parameters_[k].offset = bucket.numel;
@@ -61,7 +63,7 @@ Status ReplicateEngine::allocate_buckets() {
   for (Bucket& bucket : buckets_) {
     TESSERA_ASSIGN(
         bucket.buffer,
-        allocate(std::string(bucket.name), bytes_of(bucket.numel, options_.dtype),
+        allocate(std::string(bucket.name), bytes_of(bucket.numel, bucket.dtype),
                  MemoryClass::reduce_buffers, compute_, cause(bucket.name, Reason::none)));
   }
   return {};
@@ -88,7 +90,8 @@ Status ReplicateEngine::rebuild_if_due() {
   std::vector<BucketTensor> tensors;
   const std::vector<std::size_t> order = rebuild_order();
   for (std::size_t k : order) {
-    tensors.push_back({bytes_of(parameters_[k].numel, options_.dtype), options_.dtype});
+    const DType dtype = parameters_[k].shard.dtype;
+    tensors.push_back({bytes_of(parameters_[k].numel, dtype), dtype});
   }
   const auto assignment = assign_buckets(tensors, bucket_caps(), order);
   TESSERA_TRY(broadcast_numbers("bucket_indices", static_cast<std::int64_t>(order.size()) + 1));
@@ -116,7 +119,7 @@ Status ReplicateEngine::move_gradients(const std::vector<Bucket>& old,
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     const ReplicatedParameter& p = before[k];
     if (!p.trained || !p.has_gradient) continue;
-    const View from = View::part(old[p.bucket].buffer, options_.dtype, p.offset, p.numel);
+    const View from = View::part(old[p.bucket].buffer, p.shard.dtype, p.offset, p.numel);
     move.pieces.push_back({.from = from, .to = slice(parameters_[k])});
   }
   return submit_on(everyone_, compute_, cause("root", Reason::order), std::move(move)).status();
@@ -128,7 +131,7 @@ Status ReplicateEngine::clear_views() {
     Copy zeros;
     for (std::size_t k : bucket.parameters) {
       const ReplicatedParameter& p = parameters_[k];
-      const View none{.dtype = options_.dtype, .numel = p.numel};
+      const View none{.dtype = p.shard.dtype, .numel = p.numel};
       if (!p.has_gradient) zeros.pieces.push_back({.from = none, .to = slice(p)});
     }
     if (zeros.pieces.empty()) continue;
@@ -158,7 +161,7 @@ Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
 Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
   const Cause why = cause_of(p, Reason::copy_in);
   if (zeros) {
-    const View none{.dtype = options_.dtype, .numel = p.numel};
+    const View none{.dtype = p.shard.dtype, .numel = p.numel};
     return submit(compute_, why, Copy{.pieces = {{.from = none, .to = slice(p)}}}).status();
   }
   const View from = p.gradient.valid() ? whole(p.gradient, p) : slice(p);

@@ -98,6 +98,10 @@ const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
                                      .flag = "--ignore-modules"})
           .add(&O::dtype,
                {.name = "param_dtype", .help = "Parameters, gradients and the optimizer's state"})
+          .add(&O::own_dtypes,
+               {.name = "own_dtypes",
+                .help = "Parameters keep the dtypes that the model states, as in DDP",
+                .more = "a bucket is of one dtype; instead of param_dtype"})
           .add(&O::comm_hook, {.name = "comm_hook",
                                .help = "How a bucket is compressed before it is reduced",
                                .more = "fp16 and bf16: half the bytes; powersgd: rank 1, from the "

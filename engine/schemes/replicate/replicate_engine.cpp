@@ -85,7 +85,7 @@ Cause ReplicateEngine::cause_of(const ReplicatedParameter& p, Reason reason) con
 }
 
 View ReplicateEngine::slice(const ReplicatedParameter& p) const {
-  return View::part(buckets_[p.bucket].buffer, options_.dtype, p.offset, p.numel);
+  return View::part(buckets_[p.bucket].buffer, p.shard.dtype, p.offset, p.numel);
 }
 
 Result<View> ReplicateEngine::parameter_view(ParameterId id) {
@@ -99,7 +99,7 @@ Result<View> ReplicateEngine::gradient_view(ParameterId id) {
   if (into_bucket) return slice(p);
   if (!p.fresh.valid()) {
     TESSERA_ASSIGN(p.fresh,
-                   allocate(fmt::format("{}.grad", name(p)), bytes_of(p.numel, options_.dtype),
+                   allocate(fmt::format("{}.grad", name(p)), bytes_of(p.numel, p.shard.dtype),
                             MemoryClass::unsharded_gradients, compute_, cause_of(p, Reason::none)));
   }
   return whole(p.fresh, p);

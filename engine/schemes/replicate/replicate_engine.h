@@ -37,6 +37,7 @@ struct Bucket {
   std::string_view name;                // kept by the runtime: causes outlive buckets
   std::vector<std::size_t> parameters;  // places in parameters_, in order of offset
   Numel numel{};
+  DType dtype = DType::float32;
   BufferId buffer;
   std::size_t pending = 0;  // gradients that are still missing
   EventId reduced;
@@ -71,6 +72,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   Status end_backward() override;
   Status compute(const ModuleWork& work) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> warnings() const override;
   std::vector<std::string> notation(const Recording& recording) const override {
     return to_ddp_notation(recording);
   }
@@ -98,7 +100,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   Cause cause_of(const ReplicatedParameter& p, Reason reason) const;
   View slice(const ReplicatedParameter& p) const;
   View whole(BufferId buffer, const ReplicatedParameter& p) const {
-    return View::whole(buffer, options_.dtype, p.numel);
+    return View::whole(buffer, p.shard.dtype, p.numel);
   }
 
   // model_sync.cpp

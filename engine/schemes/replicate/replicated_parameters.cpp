@@ -54,9 +54,9 @@ Status ReplicateEngine::add_parameters() {
     p.trained = trained[k];
     p.shard.name = source.name;
     p.shard.unit = "root";
-    p.shard.dtype = options_.dtype;
+    p.shard.dtype = options_.own_dtypes ? source.dtype : options_.dtype;
     p.shard.map = ShardMap({{p.id, Numel{0}, p.numel, source.requires_grad}}, p.numel);
-    TESSERA_ASSIGN(p.shard.value, allocate(source.name, bytes_of(p.numel, options_.dtype),
+    TESSERA_ASSIGN(p.shard.value, allocate(source.name, bytes_of(p.numel, p.shard.dtype),
                                            MemoryClass::unsharded_parameters, compute_,
                                            cause("root", Reason::none)));
     parameters_.push_back(std::move(p));
@@ -68,6 +68,19 @@ Status ReplicateEngine::add_parameters() {
   const Numel count{static_cast<std::int64_t>(parameters_.size())};
   TESSERA_ASSIGN(used_map_, allocate("used_parameters", bytes_of(count, DType::int32),
                                      MemoryClass::buffers, compute_, cause("root", Reason::none)));
+  return {};
+}
+
+std::vector<std::string> ReplicateEngine::warnings() const {
+  if (options_.own_dtypes) return {};
+  for (const Parameter& p : model_.parameters) {
+    const Parameter& first = model_.parameters.front();
+    if (p.dtype == first.dtype) continue;
+    return {fmt::format(
+        "{} is {} and {} is {}: here both are {}; own_dtypes keeps them, as DDP "
+        "does",
+        first.name, name_of(first.dtype), p.name, name_of(p.dtype), name_of(options_.dtype))};
+  }
   return {};
 }
 

@@ -4,12 +4,16 @@
 
     python3 record.py fully_shard|fsdp1|ddp FIRST COUNT > FILE
 
+fsdp1.py and ddp.py beside it are what differs for these.
+
 A run is the module tree, a plan of its units with settings of their own, the passes, and rank 0's
 lines:
 
     AG unit in out dtype    RS unit in out dtype    AR unit numel dtype    collectives
     +unit  -unit  ~unit     gathered; freed; freed but for the shards of a smaller group
     F module  B module      a layer computes
+    L                       FSDP1: its limiter holds the host
+    G parameter             DDP: its gradient is ready; AR says the bucket's bytes and parameters
 """
 import json
 import os
@@ -21,24 +25,27 @@ import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
 
-LINES = []
-DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+import ddp
+import fsdp1
+from lines import DTYPES, LINES, wrap
 
 
 # --- random runs
 
 def random_tree(rng, scheme):
     """Layers in blocks, some of them frozen; `units` are paths that become units."""
-    layers, units, blocks = [], [], []
+    layers, units = [], []
+    low = scheme == "ddp" and rng.random() < 0.4
 
     def layer(name, path):
         layers.append(path)
         frozen_layer = rng.random() < 0.15
+        dtype = {"dtype": "bfloat16"} if low and rng.random() < 0.3 else {}
         parameters = []
         for suffix in "wb"[:rng.choice([1, 2])]:
             frozen = frozen_layer or (scheme != "fsdp1" and rng.random() < 0.1)
             shape = [rng.randint(1, 9)] + ([rng.randint(1, 5)] if suffix == "w" else [])
-            parameters.append({"name": suffix, "shape": shape,
+            parameters.append({"name": suffix, "shape": shape, **dtype,
                                **({"requires_grad": False} if frozen else {})})
         if rng.random() < 0.5:
             units.append(path)
@@ -48,7 +55,6 @@ def random_tree(rng, scheme):
         made = {"name": name, "class": "Block", "modules": []}
         if rng.random() < 0.6:
             units.append(path)
-        blocks.append(path)
         for k in range(rng.randint(1, 3)):
             inner = f"l{k}"
             nested = depth < 2 and rng.random() < 0.25
@@ -104,14 +110,11 @@ def random_run(seed, scheme):
     else:
         plan = [{"modules": path} for path in units] + [{"modules": ""}]
     if scheme == "fsdp1":
-        options = {"strategy": rng.choice(["full_shard", "full_shard", "shard_grad_op"]),
-                   "backward_prefetch": rng.choice(["pre", "pre", "post", "none"]),
-                   "limit_all_gathers": rng.random() < 0.7,
-                   "param_dtype": rng.choice(["float32", "float32", "bfloat16"]),
-                   "reduce_dtype": "float32"}
+        options = fsdp1.random_options(rng, ranks)
+        fsdp1.freeze_whole_units(rng, tree["root"], units)
+        plan = [{**own, **fsdp1.random_settings(rng)} for own in plan]
     if scheme == "ddp":
-        options = {"bucket_cap": rng.choice([40, 100, 300, 1 << 20]),
-                   "static_graph": False, "gradient_as_bucket_view": rng.random() < 0.5}
+        options = ddp.random_options(rng, tree)
     for _ in range(rng.randint(2, 3)):
         micro = rng.choice([1, 1, 2, 3])
         for k in range(micro):
@@ -143,18 +146,23 @@ class Ran(torch.autograd.Function):
 
 
 class Layer(nn.Module):
+    used = True
+
     def __init__(self, path, parameters):
         super().__init__()
         self.path = path
+        self.names = [p["name"] for p in parameters]
         for p in parameters:
             dtype = getattr(torch, p.get("dtype", "float32"))
             value = torch.full(p["shape"], 0.01, dtype=dtype)
             self.register_parameter(p["name"], nn.Parameter(value, p.get("requires_grad", True)))
 
     def forward(self, x):
+        if not self.used:
+            return x
         LINES.append(f"F {self.path}")
-        for p in self.parameters(recurse=False):
-            x = x + p.sum().to(x.dtype)
+        for name in self.names:  # FSDP1 has views instead of parameters
+            x = x + getattr(self, name).sum().to(x.dtype)
         return Ran.apply(x, self.path)
 
 
@@ -173,20 +181,6 @@ def build(module, path=""):
         inner = f"{path}.{child['name']}" if path else child["name"]
         made.add_module(child["name"], build(child, inner))
     return made
-
-
-def wrap(owner, name, before=None, after=None):
-    original = getattr(owner, name)
-
-    def called(*args, **kwargs):
-        if before:
-            before(*args, **kwargs)
-        result = original(*args, **kwargs)
-        if after:
-            after(*args, **kwargs)
-        return result
-
-    setattr(owner, name, called)
 
 
 # --- FSDP2
@@ -246,19 +240,24 @@ def shard(run, root, mesh):
     for unit, targets in run["options"].get("backward_prefetch", {}).items():
         modules[unit].set_modules_to_backward_prefetch([modules[t] for t in targets])
 
-    def before(settings):
+    def train(settings, x):
         root.set_requires_gradient_sync(settings.get("sync", True))
         root.set_reshard_after_backward(settings.get("reshard_after_backward", True))
         if "unit_sync" in settings:
             modules[settings["unit_sync"][0]].set_requires_gradient_sync(settings["unit_sync"][1])
-    return root, before
+        root(x).sum().backward()
+    return root, train
 
 
 # --- all
 
 def play(run, scheme, mesh):
     root = build(run["tree"]["root"])
-    model, before = {"fully_shard": shard}[scheme](run, root, mesh)
+    for path, module in root.named_modules():
+        if isinstance(module, Layer):
+            module.used = path in run["tree"]["forward"]
+    set_up = {"fully_shard": shard, "fsdp1": fsdp1.shard, "ddp": ddp.replicate}[scheme]
+    model, train = set_up(run, root, mesh)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(trained, 0.001)
     LINES.clear()
@@ -268,9 +267,7 @@ def play(run, scheme, mesh):
             optimizer.step()
             optimizer.zero_grad()
             continue
-        before(settings)
-        x = torch.ones(1, requires_grad=run["tree"]["input_requires_grad"])
-        model(x).sum().backward()
+        train(settings, torch.ones(1, requires_grad=run["tree"]["input_requires_grad"]))
     return list(LINES)
 
 
@@ -279,7 +276,8 @@ def rank_main(rank, ranks, port, scheme, runs, out):
                       WORLD_SIZE=str(ranks))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    {"fully_shard": listen_to_fully_shard}[scheme]()
+    if scheme != "ddp":
+        {"fully_shard": listen_to_fully_shard, "fsdp1": fsdp1.listen}[scheme]()
     mesh = meshes(ranks)
     for run in runs:
         try:
@@ -304,11 +302,11 @@ def main():
     for ranks in (2, 3, 4):
         mine = [run for run in runs if run["ranks"] == ranks]
         if mine:
-            torch.multiprocessing.spawn(rank_main, (ranks, 29800 + ranks, scheme, mine, out), ranks)
+            torch.multiprocessing.spawn(rank_main, (ranks, 29000 + os.getpid() % 2000 + ranks, scheme, mine, out), ranks)
     rows = [json.loads(line) for line in open(out, encoding="utf-8")]
     os.remove(out)
     rows.sort(key=lambda run: run["seed"])
-    print("[\n" + ",\n".join(json.dumps(run) for run in rows) + "\n]")
+    print("[\n" + ",\n".join(json.dumps(run, separators=(",", ":")) for run in rows) + "\n]")
 
 
 def layers_of(module):
