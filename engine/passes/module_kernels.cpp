@@ -25,11 +25,14 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
     // Experts share the tokens evenly; a fraction of one is still a row.
     const auto rows = std::max<std::int64_t>(1, std::llround(linear.rows_per_token * tokens));
     if (!backward) {
-      out.matmuls.push_back({rows, linear.out, linear.in, linear.count, linear.fp8});
+      out.matmuls.push_back({rows, linear.out, linear.in, linear.count, linear.fp8,
+                             linear.casts_weight ? CastOperands::both : CastOperands::first});
       continue;
     }
     out.matmuls.push_back({rows, linear.in, linear.out, linear.count, linear.fp8});
-    if (trained) out.matmuls.push_back({linear.in, linear.out, rows, linear.count, linear.fp8});
+    if (!trained) continue;
+    out.matmuls.push_back({linear.in, linear.out, rows, linear.count, linear.fp8,
+                           linear.casts_weight ? CastOperands::none : CastOperands::first});
   }
   out.attention.causal = module.attention.causal;
   if (module.attention.heads == 0) return;

@@ -2,6 +2,7 @@
 #include "engine/tracing/clock_kernels.h"
 
 #include <algorithm>
+#include <limits>
 
 // One binary for all x86-64 machines, the widest vectors of each. Sanitizers cannot run the
 // resolvers, other machines have no such clones.
@@ -115,9 +116,10 @@ void clock_stretch(Time* __restrict end, const Time* __restrict begin,
 }
 
 TESSERA_VECTOR_CLONES
-void clock_slow_down(Time* __restrict now, Time* __restrict left, const Time* __restrict until,
+bool clock_slow_down(Time* __restrict now, Time* __restrict left, const Time* __restrict until,
                      Time length, Time kept, std::int64_t n) {
   const Time longer = kept_whole * kept_whole / kept;
+  Time any = 0;
   for (std::int64_t r = 0; r < n; ++r) {
     const Time ahead = until[r] - length - now[r];
     const Time some = ahead > 0 ? ahead : 0;
@@ -130,7 +132,19 @@ void clock_slow_down(Time* __restrict now, Time* __restrict left, const Time* __
     const Time taken = done * longer / kept_whole;
     now[r] = begin + (beside < taken ? beside : taken);
     left[r] = rest - done;
+    any |= left[r];
   }
+  return any != 0;
+}
+
+TESSERA_VECTOR_CLONES
+Time clock_first_left(const Time* now, const Time* left, std::int64_t n) {
+  Time first = std::numeric_limits<Time>::max();
+  for (std::int64_t r = 0; r < n; ++r) {
+    const Time some = left[r] > 0 ? now[r] : std::numeric_limits<Time>::max();
+    first = some < first ? some : first;
+  }
+  return first;
 }
 
 }  // namespace tessera

@@ -62,8 +62,12 @@ void clock_stretch(Time* end, const Time* begin, const std::int32_t* slowness, s
 inline constexpr Time kept_whole = 1024;
 /// Work of which `left` is to be done goes on at `now`: at full speed but for the last `length`
 /// before `until`, where it keeps `kept` / kept_whole of it. Both are as they are at `until`, or
-/// where the work ended before. REQUIRES: left >= 0, 0 < kept <= kept_whole.
-void clock_slow_down(Time* now, Time* left, const Time* until, Time length, Time kept,
+/// where the work ended before. Whether any is left then.
+/// REQUIRES: left >= 0, 0 < kept <= kept_whole.
+bool clock_slow_down(Time* now, Time* left, const Time* until, Time length, Time kept,
                      std::int64_t n);
+
+/// The earliest `now` of those with work left; the latest time there is if none has.
+Time clock_first_left(const Time* now, const Time* left, std::int64_t n);
 
 }  // namespace tessera

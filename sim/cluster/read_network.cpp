@@ -36,6 +36,18 @@ void check_pairs(ObjectReader& reader) {
   needs("switch_gpus", "shared_bytes_per_s");
 }
 
+// What only a network has.
+void check_place(ObjectReader& reader, const std::string& where) {
+  constexpr std::string_view network = "inter_node.";
+  if (where.size() >= network.size() &&
+      where.compare(where.size() - network.size(), network.size(), network) == 0) {
+    return;
+  }
+  for (const char* key : {"tree_share", "tree_ll_share", "tree_ns"}) {
+    if (reader.has(key)) reader.fail(key, "is of trees between nodes: it belongs to inter_node");
+  }
+}
+
 Link read_fabric(ObjectReader& reader, const Link& otherwise) {
   const std::string name = reader.text("fabric");
   if (const Link* fabric = find_fabric(name)) return *fabric;
@@ -49,11 +61,12 @@ Link read_fabric(ObjectReader& reader, const Link& otherwise) {
 }  // namespace
 
 Link read_link(const nlohmann::json& json, const std::string& where, Status& status, Link link) {
-  ObjectReader reader(json, where,
-                      {"bytes_per_s", "efficiency", "latency_ns", "nccl_share", "launch_ns",
-                       "sqrt_ns", "end_steps", "ll_share", "shared_bytes_per_s", "switch_gpus",
-                       "fabric", "oversubscription", "nodes_per_pod"},
-                      status);
+  ObjectReader reader(
+      json, where,
+      {"bytes_per_s", "efficiency", "latency_ns", "nccl_share", "launch_ns", "sqrt_ns", "end_steps",
+       "ll_share", "tree_ll_share", "tree_share", "tree_ns", "shared_bytes_per_s", "switch_gpus",
+       "fabric", "oversubscription", "nodes_per_pod"},
+      status);
   const bool named = reader.has("fabric");
   if (named) link = read_fabric(reader, link);
   link.bytes_per_s = reader.rate("bytes_per_s");
@@ -64,6 +77,11 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("sqrt_ns")) link.sqrt_ns = reader.number("sqrt_ns", 0, root_ns_max);
   if (reader.has("end_steps")) link.end_steps = reader.number("end_steps", 0, share_max);
   if (reader.has("ll_share")) link.ll_share = reader.number("ll_share", 0.01, share_max);
+  if (reader.has("tree_ll_share")) {
+    link.tree_ll_share = reader.number("tree_ll_share", 0.01, share_max);
+  }
+  if (reader.has("tree_share")) link.tree_share = reader.number("tree_share", 0.01, share_max);
+  if (reader.has("tree_ns")) link.tree_ns = reader.nanoseconds("tree_ns");
   if (reader.has("shared_bytes_per_s")) link.shared_bytes_per_s = reader.rate("shared_bytes_per_s");
   if (reader.has("switch_gpus")) {
     link.switch_gpus = static_cast<Index>(reader.integer("switch_gpus", 1, 4096));
@@ -75,6 +93,7 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
     link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
   }
   check_pairs(reader);
+  check_place(reader, where);
   return link;
 }
 
@@ -130,7 +149,7 @@ std::vector<MeasuredFactors> read_measured(const nlohmann::json& json, const std
 NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status& status) {
   ObjectReader reader(json, where,
                       {"version", "compute_capability", "cpu", "nics_per_node", "nvlink", "sharp",
-                       "nvls_between", "ll128_between"},
+                       "nvls_between", "ll128_between", "all_reduce_ll_bytes_max"},
                       status);
   NcclFacts facts;
   if (reader.has("version")) facts.version = reader.text("version");
@@ -155,6 +174,9 @@ NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status
   if (reader.has("sharp")) facts.sharp = reader.flag("sharp");
   if (reader.has("nvls_between")) facts.nvls_between = reader.flag("nvls_between");
   if (reader.has("ll128_between")) facts.ll128_between = reader.flag("ll128_between");
+  if (reader.has("all_reduce_ll_bytes_max")) {
+    facts.all_reduce_ll_most = Bytes{reader.integer("all_reduce_ll_bytes_max", 1, 1e15)};
+  }
   return facts;
 }
 

@@ -16,6 +16,12 @@ bool works(const Task& task, Protocol protocol) {
          (task.one_node() || task.facts.ll128_between);
 }
 
+bool ruled_out(const Task& task, Protocol protocol, std::int64_t bytes) {
+  const Bytes most = task.facts.all_reduce_ll_most;
+  return most > Bytes{} && bytes > most.value && !task.one_node() &&
+         task.kind == OpKind::all_reduce && protocol != Protocol::simple;
+}
+
 // Fewer channels, as long as their threads would have too little to do (enqueue.cc).
 int channels_of(const Task& task, const Choice& choice, std::int64_t bytes) {
   if (choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree) {
@@ -41,6 +47,7 @@ Choice choose(const Task& task, std::int64_t bytes) {
       const auto protocol = static_cast<Protocol>(p);
       double rate = row->rate(task, protocol);
       if (!(rate > 0) || !works(task, protocol)) continue;
+      if (ruled_out(task, protocol, bytes)) continue;
       double latency = row->latency(task, protocol);
       if (row->rate_at != nullptr) rate *= row->rate_at(task, protocol, bytes);
       if (row->latency_at != nullptr) latency *= row->latency_at(task, protocol, bytes);

@@ -76,12 +76,52 @@ double within_node(const Cluster& cluster, const Task& task, Algorithm algorithm
   return whole_way * queue(link, task.ranks) / gain(link) + us(link.sqrt_ns) * root;
 }
 
+// What a message takes on the links between nodes, beside what NCCL counts on.
+double over_network(const Link& link, Algorithm algorithm, Protocol protocol, double transfer) {
+  const bool simple = protocol == Protocol::simple;
+  const bool tree = algorithm == Algorithm::tree;
+  double share = simple ? 1 : link.ll_share;
+  if (tree) share *= simple ? link.tree_share : link.tree_ll_share;
+  return transfer / (gain(link) * share);
+}
+
+// Two nodes that reduce within exchange their sums, and a byte leaves each once; among more it goes
+// up a tree and down again, or around a ring.
+double out_of_node(const Task& task, Algorithm algorithm, std::int64_t bytes, double bytes_per_s) {
+  const bool exchanged = task.nodes <= 2 && algorithm != Algorithm::ring;
+  const double times = exchanged ? 1 : task.steps() / task.ranks;
+  return static_cast<double>(bytes) * times / bytes_per_s * 1e6;
+}
+
 // A ring or tree between nodes goes through all GPUs of each, so that no network makes it faster
 // than their own links: what every GPU passes on takes so long inside of its node.
 double inside_of_nodes(const Link& link, const Task& task, std::int64_t bytes) {
   const double steps = task.steps();
   const double passed = static_cast<double>(bytes) * (steps + link.end_steps) / task.ranks;
   return passed * queue(link, task.chain) / (link.bytes_per_s * link.efficiency) * 1e6;
+}
+
+double between_nodes(const Cluster& cluster, const Task& task, Algorithm algorithm,
+                     Protocol protocol, double transfer, std::int64_t bytes) {
+  const Link& between = cluster.inter_node;
+  // A ring, or a tree, leaves a pod once.
+  const double left = task.plan.crowding * beyond_pods(between, task.nodes, 1);
+  const double root = us(between.sqrt_ns) * root_of_mib(bytes);
+  const double shared = between.shared_bytes_per_s;
+  double time = shared > 0 ? out_of_node(task, algorithm, bytes, shared) : 0;
+  if (algorithm == Algorithm::nvls_tree) {
+    // NVLink SHARP does within nodes what it was measured to do, and NICs carry what leaves them.
+    const double nics = task.per_node * between.bytes_per_s * between.efficiency * left;
+    time = std::max(time, out_of_node(task, algorithm, bytes, nics));
+    return root + std::max(time, transfer / cluster.nvls.share);
+  }
+  time = std::max(time, over_network(between, algorithm, protocol, transfer) / left);
+  const bool passes = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
+  if (passes && task.chain > 1) {
+    time = std::max(time, inside_of_nodes(cluster.intra_node, task, bytes));
+  }
+  const bool filled = algorithm == Algorithm::tree && protocol == Protocol::simple;
+  return root + time + (filled ? us(between.tree_ns) : 0);
 }
 
 }  // namespace
@@ -99,12 +139,7 @@ double measured_us(const Cluster& cluster, const Task& task, Algorithm algorithm
   } else {
     time += us(between.launch_ns) +
             steps.between * (us(between.latency_ns) - ring_ll128_network_step_us);
-    // A ring, or a tree, leaves a pod once.
-    const double left = task.plan.crowding * beyond_pods(between, task.nodes, 1);
-    const bool passes = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
-    time += std::max(estimate.transfer / (gain(between) * left),
-                     passes && task.chain > 1 ? inside_of_nodes(inside, task, bytes) : 0);
-    time += us(between.sqrt_ns) * root_of_mib(bytes);
+    time += between_nodes(cluster, task, algorithm, protocol, estimate.transfer, bytes);
   }
   return std::max({time, us(cluster.collective_floor_ns), 1.0});
 }

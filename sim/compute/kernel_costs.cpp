@@ -16,6 +16,22 @@ double element_bytes(bool single) { return single ? 4 : 2; }
 // the same shape (docs/stack-profiles.md). A fused one moves less and costs as much less.
 constexpr double cast_start_ns = 6000, cast_bytes_apart = 8;
 
+double cast_operands(const MatmulShape& s) {
+  switch (s.casts) {
+    case CastOperands::first: return 1;
+    case CastOperands::both: return 2;
+    case CastOperands::none: return 0;
+  }
+  return 0;
+}
+
+double cast_elements(const MatmulShape& s) {
+  const double first = static_cast<double>(s.m) * static_cast<double>(s.k);
+  const double second = static_cast<double>(s.k) * static_cast<double>(s.n);
+  const double one = s.casts == CastOperands::none ? 0 : first;
+  return (s.casts == CastOperands::both ? first + second : one) * static_cast<double>(s.count);
+}
+
 double flops_of(const MatmulShape& s) {
   return 2 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
          static_cast<double>(s.count);
@@ -56,8 +72,8 @@ double KernelCosts::matmuls_ns(const ComputeCost& cost, double peak) const {
 double KernelCosts::fp8_matmul_ns(const MatmulShape& shape) const {
   const Gpu& gpu = cluster_.gpu;
   const double peak = gpu.fp8_flops_per_s;
-  const double casts = stack_.cast_bytes * static_cast<double>(shape.m * shape.k * shape.count);
-  const double ns = casts / hbm() * ns_per_s + cast_start_ns * stack_.cast_bytes / cast_bytes_apart;
+  const double starts = cast_start_ns * cast_operands(shape) / cast_bytes_apart;
+  const double ns = stack_.cast_bytes * (cast_elements(shape) / hbm() * ns_per_s + starts);
   if (!gpu.matmul) return ns + flops_of(shape) / (peak * gpu.matmul_efficiency) * ns_per_s;
   return ns + matmul_ns(shape, gpu, peak, element_bytes(false)) / gpu.matmul->sustained;
 }

@@ -5,6 +5,12 @@
 #include <cmath>
 
 namespace tessera::sim {
+namespace {
+
+// Up to so many collectives between the first and the last rank all ranks pass together.
+constexpr std::ptrdiff_t near_max = 16;
+
+}  // namespace
 
 Contention::Contention(double share)
     : kept_(std::max<Time>(1, kept_whole - std::llround(share * static_cast<double>(kept_whole)))) {
@@ -29,15 +35,20 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
   out->times = begin->times;
   left_.assign(ranks, 0);
   clock_add_span(left_.data(), begin->data(), alone->data(), n);
+  // Ranks may wait long before they begin: what is over by then slows nobody down.
+  const Time first = clock_first_left(out->data(), left_.data(), n);
+  auto c = over_by(first);
   // All work is over by then, whatever slows it down.
-  Time over = alone->highest;
-  const Time longest = over - begin->lowest;
-  bool slowed = false;
-  for (const Collective& c : under_way_) {
-    if (c.end->lowest - c.cost >= over) break;
-    clock_slow_down(out->data(), left_.data(), c.end->data(), c.cost, kept_, n);
-    over = begin->highest + longest * (kept_whole / kept_ + 1);
+  const Time longest = alone->highest - begin->lowest;
+  const Time at_most = begin->highest + longest * (kept_whole / kept_ + 1);
+  Time over = c == under_way_.begin() ? alone->highest : at_most;
+  const bool apart = over_by(begin->highest) - c > near_max;
+  bool slowed = apart;
+  if (apart) slow_down_apart(out->data(), n, at_most);
+  for (; !apart && c != under_way_.end() && begins_before(*c, over); ++c) {
     slowed = true;
+    if (!clock_slow_down(out->data(), left_.data(), c->end->data(), c->cost, kept_, n)) break;
+    over = at_most;
   }
   if (!slowed) return alone;
   clock_add_each(out->data(), left_.data(), n);
@@ -45,6 +56,23 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
   out->lowest = bounds.lowest;
   out->highest = bounds.highest;
   return out;
+}
+
+std::deque<Contention::Collective>::const_iterator Contention::over_by(Time now) const {
+  return std::partition_point(under_way_.begin(), under_way_.end(),
+                              [&](const Collective& c) { return c.end->highest <= now; });
+}
+
+// The same rank by rank, each from where it is: ranks that drift apart pass different collectives.
+void Contention::slow_down_apart(Time* now, std::int64_t n, Time over) {
+  for (std::int64_t r = 0; r < n; ++r) {
+    Time& left = left_[static_cast<std::size_t>(r)];
+    if (left == 0) continue;
+    for (auto c = over_by(now[r]); c != under_way_.end() && begins_before(*c, over); ++c) {
+      if (left == 0) break;
+      clock_slow_down(now + r, &left, c->end->data() + r, c->cost, kept_, 1);
+    }
+  }
 }
 
 }  // namespace tessera::sim

@@ -31,9 +31,16 @@ class Contention {
     Clock end;
     Time cost;
   };
-  std::deque<Collective> under_way_;
-  std::vector<Time> left_;  // work of every rank
-  const Time kept_;         // of kept_whole
+  static bool begins_before(const Collective& c, Time time) {
+    return c.end->lowest - c.cost < time;
+  }
+  /// The first that is not over on all ranks.
+  std::deque<Collective>::const_iterator over_by(Time now) const;
+  void slow_down_apart(Time* now, std::int64_t n, Time over);
+
+  std::deque<Collective> under_way_;  // by the latest time of their end
+  std::vector<Time> left_;            // work of every rank
+  const Time kept_;                   // of kept_whole
 };
 
 }  // namespace tessera::sim

@@ -81,6 +81,7 @@ Model adapted(const Model& model, const StackProfile& profile) {
     bytes.quadratic *= profile.elementwise_bytes;
     for (LinearShape& linear : cost.linears) {
       linear.fp8 = profile.fp8 && cost.logits == 0;  // the head keeps its precision
+      linear.casts_weight = profile.casts_weights;
       const auto weights = static_cast<double>(linear.in * linear.out * linear.count);
       cost.backward_bytes += profile.gradient_bytes * weights;
       if (profile.autocast) cost.backward_bytes += (single + half) * weights;

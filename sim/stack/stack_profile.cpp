@@ -65,6 +65,7 @@ class ProfileReader {
                  "optimizer_dtype",
                  "matmul_dtype",
                  "cast_bytes",
+                 "casts_weights",
                  "allocator",
                  "context_bytes",
                  "autocast",
@@ -99,6 +100,7 @@ class ProfileReader {
     number("gradient_bytes", profile_.gradient_bytes, 0, 100);
     choice("matmul_dtype", matmul_dtypes, profile_.fp8);
     number("cast_bytes", profile_.cast_bytes, 0, 100);
+    if (reader_.has("casts_weights")) profile_.casts_weights = reader_.flag("casts_weights");
     StateType states = profile_.optimizer_dtype.value_or(StateType::float32);
     choice("optimizer_dtype", state_types, states);
     if (reader_.has("optimizer_dtype")) profile_.optimizer_dtype = states;
@@ -238,6 +240,7 @@ std::string to_json(const StackProfile& p) {
   if (p.fp8) {
     json["matmul_dtype"] = "fp8";
     json["cast_bytes"] = p.cast_bytes;
+    json["casts_weights"] = p.casts_weights;
   }
   if (p.optimizer_dtype) {
     json["optimizer_dtype"] = state_types[static_cast<std::size_t>(*p.optimizer_dtype)];

@@ -164,6 +164,8 @@ TEST_CASE("numbers of a cluster that contradict each other are refused", "[clust
   CHECK(complaint_of("intra_node", "switch_gpus", 2)
             .find("intra_node.switch_gpus does nothing without shared_bytes_per_s") !=
         std::string::npos);
+  CHECK(complaint_of("intra_node", "tree_ns", 2)
+            .find("intra_node.tree_ns is of trees between nodes") != std::string::npos);
   CHECK(complaint_of("intra_node", "bytes_per_s", 1e20).find("must be 1e+06 to 1e+18") !=
         std::string::npos);
   auto json = preset_json();

@@ -43,6 +43,8 @@ struct LinearShape {
   double rows_per_token = 1;  // below 1: a token meets few of many experts
   std::int64_t count = 1;     // experts alike
   bool fp8 = false;           // operands are cast to 8 bit
+  // With fp8: forward casts the weight, too, and keeps both for backward, which casts gradients.
+  bool casts_weight = false;
 };
 
 /// Heads of attention; none: the module has none, or none whose kernels are known.

@@ -151,11 +151,15 @@ struct Copy {
   CopyRoute route = CopyRoute::on_device;
 };
 
+/// Which operands of a matmul are cast to 8 bit right before it.
+enum class CastOperands : std::uint8_t { first, both, none };
+
 /// `count` matmuls of [m, k] with [k, n] in one launch.
 struct MatmulShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t count = 1;
-  bool fp8 = false;  // operands are cast to 8 bit
+  bool fp8 = false;                          // operands have 8 bit
+  CastOperands casts = CastOperands::first;  // with fp8
 };
 
 /// Attention of `batch` sequences; without heads its kernel is not known.

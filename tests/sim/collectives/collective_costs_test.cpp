@@ -138,6 +138,40 @@ TEST_CASE("racks of NVLink and slow fabrics reach what was measured", "[collecti
         Approx(76.9).epsilon(0.12));
   CHECK(bus_bandwidth(preset("p5.48xlarge"), {OpKind::all_reduce, Bytes{512 * mib}, 16, 2, 8}) ==
         Approx(394).epsilon(0.1));
+  // 20 racks of GB200: 344 GB/s at 4 GiB, 382 at 8 GiB (coreweave/nccl-tests).
+  CHECK(bus_bandwidth(preset("gb200-nvl72"), {OpKind::all_reduce, Bytes{8 * gib}, 1440, 20, 72}) ==
+        Approx(382).epsilon(0.15));
+  // Two nodes of 8 B200 with 400 Gb/s InfiniBand: 690 GB/s at 8 GiB; of 8 H100: 441 (the same).
+  CHECK(bus_bandwidth(preset("dgx-b200"), {OpKind::all_reduce, Bytes{8 * gib}, 16, 2, 8}) ==
+        Approx(690).epsilon(0.1));
+  CHECK(bus_bandwidth(preset("dgx-h100"), {OpKind::all_reduce, Bytes{8 * gib}, 16, 2, 8}) ==
+        Approx(441).epsilon(0.12));
+}
+
+TEST_CASE("trees over GPUDirect-TCPXO are slow to fill, and slower under LL128", "[collectives]") {
+  const Cluster a3 = preset("a3-megagpu-8g");
+  const auto us = [&](std::int64_t bytes) {
+    return static_cast<double>(collective(a3, {OpKind::all_reduce, Bytes{bytes}, 16, 2, 8})) / 1e3;
+  };
+  // 365 us at 4 MiB, 1,060 at 32 MiB, 12,646 at 2 GiB (Google's guide).
+  CHECK(us(4 * mib) == Approx(365).epsilon(0.2));
+  CHECK(us(32 * mib) == Approx(1060).epsilon(0.2));
+  CHECK(us(2 * gib) == Approx(12646).epsilon(0.1));
+  Cluster without = a3;
+  without.nccl.all_reduce_ll_most = {};
+  const CollectiveShape medium{OpKind::all_reduce, Bytes{32 * mib}, 16, 2, 8};
+  CHECK(plan_collective(a3, medium).protocol == "Simple");
+  CHECK(plan_collective(without, medium).protocol == "LL128");
+}
+
+TEST_CASE("what leaves a node is bound by a path that its GPUs share", "[collectives]") {
+  Cluster cluster = preset("dgx-h100");
+  const CollectiveShape ring{OpKind::all_gather, Bytes{4 * gib}, 32, 4, 8};
+  const double before = bus_bandwidth(cluster, ring);
+  cluster.inter_node.shared_bytes_per_s = 100e9;
+  CHECK(before > 300);
+  CHECK(bus_bandwidth(cluster, ring) < 100);
+  CHECK(bus_bandwidth(cluster, ring) > 95);
 }
 
 TEST_CASE("members are counted node by node", "[collectives]") {

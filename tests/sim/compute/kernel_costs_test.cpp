@@ -52,6 +52,19 @@ TEST_CASE("fp8 halves a large matmul, and casting its operand costs the more of 
   CHECK(make_cost_model(plain)->compute(one) == 2'000 + 2'000 + 6'000 + 8 * 10'000 / 500);
 }
 
+TEST_CASE("a stack that casts weights to fp8 does so in forward, and keeps them", "[cost]") {
+  Cluster plain = round_cluster();
+  plain.gpu.fp8_flops_per_s = 2e12;
+  const auto cost = make_cost_model(plain);
+  const auto casting = [&](CastOperands casts) {
+    const MatmulShape shape{100, 50, 100, 1, true, casts};
+    return cost->compute({.matmul_flops = 1e6, .kernels = 0, .matmuls = {shape}});
+  };
+  const Time none = casting(CastOperands::none);
+  CHECK(casting(CastOperands::first) == none + 6'000 + 8 * 10'000 / 500);
+  CHECK(casting(CastOperands::both) == none + 12'000 + 8 * 15'000 / 500);
+}
+
 TEST_CASE("a copy reads and writes device memory once, or crosses PCIe", "[cost]") {
   const auto cost = make_cost_model(round_cluster());
   CHECK(cost->copy(Bytes{1'000'000}, CopyRoute::on_device) == 4'000 + 1'000);

@@ -142,6 +142,23 @@ TEST_CASE("two collectives at once slow a kernel down as one does", "[contention
   CHECK((*half.stretched(clock_at(pool, 0), clock_at(pool, 400), pool))[0] == 800);
 }
 
+TEST_CASE("collectives that are over before any rank begins slow no kernel down", "[contention]") {
+  ClockPool pool(2);
+  Contention half(0.5);
+  for (Time end = 100; end <= 1'000; end += 100) half.add(clock_at(pool, end), 100);
+  auto begin = pool.take();  // the first rank has nothing to do, and waits from the beginning
+  begin->times = {0, 950};
+  begin->lowest = 0;
+  begin->highest = 950;
+  auto alone = pool.take();
+  alone->times = {0, 1'050};
+  alone->lowest = 0;
+  alone->highest = 1'050;
+  const Clock end = half.stretched(begin, alone, pool);
+  CHECK((*end)[0] == 0);
+  CHECK((*end)[1] == 1'075);  // 50 ns beside the last one
+}
+
 TEST_CASE("speeds of ranks last, depend on the seed and average out", "[ranks]") {
   const Spread spread{.gpu = 0.02, .node = 0.01};
   const auto slow = rank_slowness(spread, 4096, 8, 7);

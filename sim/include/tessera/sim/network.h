@@ -22,7 +22,13 @@ struct Link {
   double sqrt_ns = 0;       // per square root of the message in MiB: pipelines that fill
   double end_steps = 0;     // steps' worth of local copies at both ends of a ring
   double ll_share = 1;      // share of what NCCL counts on that LL and LL128 carry
-  // Of GPUs without NVLink: where more than `switch_gpus` take part, they share one path.
+  // Of a network: the same of trees between nodes, under LL and LL128 and under Simple, and the
+  // time until the first chunks have passed a tree under Simple.
+  double tree_ll_share = 1;
+  double tree_share = 1;
+  Time tree_ns = 0;
+  // Of GPUs without NVLink: where more than `switch_gpus` take part, they share one path. Of a
+  // network: what the channels of one collective carry out of a node together, at most.
   double shared_bytes_per_s = 0;  // 0: no path is shared
   Index switch_gpus = 1;
   // Of a network: within a pod every node has its full rate, out of it a share.
@@ -48,6 +54,8 @@ struct NcclFacts {
   bool sharp = false;         // switches of the network reduce (CollNet)
   bool nvls_between = true;   // trees between nodes may use NVLS within them
   bool ll128_between = true;  // LL128 works between nodes
+  // A tuner plugin's rule: all_reduce between nodes takes LL and LL128 for no more; 0: none.
+  Bytes all_reduce_ll_most{};
 };
 
 }  // namespace tessera::sim

@@ -80,6 +80,9 @@ struct StackProfile {
   Saves saves = Saves::eager;
   bool fp8 = false;       // linear layers of blocks multiply in 8 bit, operands cast before
   double cast_bytes = 8;  // moved per element that is cast to fp8: the largest value, then the cast
+  // Whether forward casts weights, too (and keeps what it has cast); or they are stored in fp8, or
+  // cast once a step.
+  bool casts_weights = true;
   bool autocast = false;  // matmuls of float32 parameters run in bf16, whose weights every
                           // micro-batch casts: torch.autocast
   bool dropout = true;    // where the model's architecture has it
