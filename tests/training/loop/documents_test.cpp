@@ -108,7 +108,7 @@ TEST_CASE("a line that is no document is refused with its number", "[documents]"
       {"3", "is no JSON object"},
       {R"({"text": "a",})", "not valid JSON, see column 14"},
       {R"({"text": "a", "text": "b"})", "the key \"text\" is twice in one object"},
-      {"{\"text\": \"caf\xE9\"}", "not valid JSON, see column 14"},
+      {"{\"text\": \"caf\xE9\"}", "not valid JSON, see column 15"},
       {R"({"txt": "a"})", "has the keys txt: known are text, messages, prompt with completion"},
       {R"({"messages": []})", "messages is no list of messages"},
       {R"({"messages": [{"role": "tool", "content": "x"}]})", "the role tool is none of system"},
