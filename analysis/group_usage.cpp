@@ -30,8 +30,8 @@ void collectives_between(const Trace& trace, Lanes lanes, Time from, Time to, Ea
   }
 }
 
-void add(const Trace& trace, Lanes compute, const storage::OpRow& op, const storage::Lane& lane,
-         std::size_t i, Sum& sum) {
+void add_collective(const Trace& trace, Lanes compute, const storage::OpRow& op,
+                    const storage::Lane& lane, std::size_t i, Sum& sum) {
   const SpanFacts facts = facts_of(trace, compute, lane, i);
   GroupUsage& usage = sum.usage;
   ++usage.count;
@@ -52,17 +52,28 @@ void add(const Trace& trace, Lanes compute, const storage::OpRow& op, const stor
 
 }  // namespace
 
-std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compute, Time from,
-                                    Time to) {
-  std::map<std::tuple<std::int32_t, OpKind, std::string>, Sum> sums;
-  collectives_between(
-      trace, lanes, from, to,
-      [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
-        add(trace, compute, op, lane, i, sums[{op.communicator, op.kind, op.algorithm}]);
-      });
+struct UsageSum::Sums {
+  std::map<std::tuple<std::int32_t, OpKind, std::string>, Sum> groups;
+  std::vector<TransferPoint> points;
+};
+
+UsageSum::UsageSum() : sums_(std::make_unique<Sums>()) {}
+UsageSum::~UsageSum() = default;
+
+void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
+  collectives_between(trace, lanes, from, to,
+                      [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
+                        add_collective(trace, compute, op, lane, i,
+                                       sums_->groups[{op.communicator, op.kind, op.algorithm}]);
+                        const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
+                        if (rate > 0) sums_->points.push_back({op.bytes, rate, op.kind, op.id});
+                      });
+}
+
+std::vector<GroupUsage> UsageSum::rows(const Trace& trace) const {
   std::vector<GroupUsage> rows;
-  for (auto& [key, sum] : sums) {
-    GroupUsage& usage = sum.usage;
+  for (const auto& [key, sum] : sums_->groups) {
+    GroupUsage usage = sum.usage;
     const auto& [communicator, kind, algorithm] = key;
     for (const auto& row : trace.info().communicators) {
       if (row.id != communicator) continue;
@@ -72,8 +83,8 @@ std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compu
     usage.kind = kind;
     usage.algorithm = algorithm;
     if (!sum.bus_rates.empty()) {
-      usage.bus_bandwidth = median(std::move(sum.bus_rates));
-      usage.algorithm_bandwidth = median(std::move(sum.algorithm_rates));
+      usage.bus_bandwidth = median(sum.bus_rates);
+      usage.algorithm_bandwidth = median(sum.algorithm_rates);
     }
     rows.push_back(std::move(usage));
   }
@@ -83,18 +94,26 @@ std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compu
   return rows;
 }
 
-std::vector<TransferPoint> transfer_points(const Trace& trace, Lanes lanes, Time from, Time to,
-                                           std::size_t count) {
-  std::vector<TransferPoint> all;
-  collectives_between(trace, lanes, from, to,
-                      [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
-                        const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
-                        if (rate > 0) all.push_back({op.bytes, rate, op.kind, op.id});
-                      });
+std::vector<TransferPoint> UsageSum::points(std::size_t count) const {
+  const std::vector<TransferPoint>& all = sums_->points;
   if (all.size() <= count) return all;
   std::vector<TransferPoint> chosen;
   for (std::size_t k = 0; k < count; ++k) chosen.push_back(all[k * all.size() / count]);
   return chosen;
+}
+
+std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compute, Time from,
+                                    Time to) {
+  UsageSum sum;
+  sum.add(trace, lanes, compute, from, to);
+  return sum.rows(trace);
+}
+
+std::vector<TransferPoint> transfer_points(const Trace& trace, Lanes lanes, Time from, Time to,
+                                           std::size_t count) {
+  UsageSum sum;
+  sum.add(trace, lanes, {}, from, to);
+  return sum.points(count);
 }
 
 }  // namespace tessera::analysis

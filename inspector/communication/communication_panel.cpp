@@ -99,19 +99,28 @@ CommunicationPanel::~CommunicationPanel() {
 }
 
 // Spans that begin in the range, beside all that hides them.
-CommunicationPanel::Found CommunicationPanel::sum_up(const analysis::Trace& trace,
-                                                     const Wanted& wanted) {
+CommunicationPanel::Found CommunicationPanel::sum_up(analysis::Trace& trace, const Wanted& wanted) {
+  constexpr std::int32_t steps_at_once = 32;
   Found found;
-  const auto& [rank, from, to] = wanted;
-  const Time after = trace.step_range(std::min(trace.step_at(to) + 1, trace.last_step())).second;
-  const auto lanes = trace.reader().lanes(rank, from, std::max(to, after + 1));
-  found.problem = lanes.status();
-  if (!lanes.ok()) return found;
-  const auto compute = analysis::compute_lanes(trace, *lanes);
-  std::vector<const storage::Lane*> all;
-  for (const storage::Lane& lane : *lanes) all.push_back(&lane);
-  found.rows = analysis::group_usage(trace, all, compute, from, to);
-  found.points = analysis::transfer_points(trace, all, from, to, points_max);
+  analysis::UsageSum sum;
+  const auto end_of = [&](std::int32_t step) {
+    return trace.step_range(std::min(step, trace.last_step())).second + 1;
+  };
+  for (Time from = wanted.from; from < wanted.to;) {
+    const std::int32_t last = trace.step_at(from) + steps_at_once;
+    const Time to = last >= trace.last_step() ? wanted.to : std::min(end_of(last), wanted.to);
+    // What hides the last ones may be a step further on.
+    const auto lanes = trace.reader().lanes(wanted.rank, from, std::max(to, end_of(last + 2)));
+    found.problem = lanes.status();
+    if (!lanes.ok()) return found;
+    std::vector<const storage::Lane*> all;
+    for (const storage::Lane& lane : *lanes) all.push_back(&lane);
+    sum.add(trace, all, analysis::compute_lanes(trace, *lanes), from, to);
+    trace.forget_ops();
+    from = std::max(to, from + 1);
+  }
+  found.rows = sum.rows(trace);
+  found.points = sum.points(points_max);
   return found;
 }
 
@@ -156,7 +165,6 @@ void CommunicationPanel::find_out(const Surface& ui, TraceModel& model, ViewStat
       if (!opened.ok()) return {{}, {}, opened.status()};
       source->emplace(std::move(opened).value());
     }
-    (*source)->forget_ops();
     return sum_up(**source, wanted);
   };
   job_ = std::async(ui.scripted ? std::launch::deferred : std::launch::async, seek);

@@ -31,7 +31,7 @@ class CommunicationPanel final : public Panel {
     Time from = 0, to = 0;
     bool operator==(const Wanted&) const = default;
   };
-  static Found sum_up(const analysis::Trace& trace, const Wanted& wanted);
+  static Found sum_up(analysis::Trace& trace, const Wanted& wanted);
   void find_out(const Surface& ui, TraceModel& model, ViewState& state);
   void take(bool waits);
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box);

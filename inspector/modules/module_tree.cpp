@@ -18,7 +18,7 @@ std::string_view shorter(std::string_view path) {
 
 }  // namespace
 
-ModuleTree::ModuleTree(const analysis::Trace& trace) : ops_(trace.ops()) {
+ModuleTree::ModuleTree(const analysis::Trace& trace) : ops_(trace.typical_ops()) {
   std::set<std::string, std::less<>> units;
   for (const storage::UnitRow& unit : trace.info().units) units.insert(unit.name);
   std::vector<Draft> drafts(1);
@@ -30,12 +30,12 @@ ModuleTree::ModuleTree(const analysis::Trace& trace) : ops_(trace.ops()) {
     drafts.push_back({path, units.contains(path), {}});
   };
   // Units are set up and gathered in an order of their own: computations say what runs first.
-  for (const storage::OpRow& op : trace.ops()) {
+  for (const storage::OpRow& op : trace.typical_ops()) {
     if (op.kind != OpKind::compute || op.phase != Phase::forward) continue;
     meet(op.unit);
     meet(op.module);
   }
-  for (const storage::OpRow& op : trace.ops()) {
+  for (const storage::OpRow& op : trace.typical_ops()) {
     meet(op.unit);
     meet(op.module);
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,5 +51,27 @@ struct TransferPoint {
 /// Those of [from, to) with a rate, at most `count`, evenly chosen.
 std::vector<TransferPoint> transfer_points(const Trace& trace, Lanes lanes, Time from, Time to,
                                            std::size_t count);
+
+/// Both of a range that is too long for memory, a part at a time.
+///
+///   UsageSum sum;
+///   for (each part of the range) sum.add(trace, lanes, compute, part.first, part.second);
+///   show(sum.rows(trace), sum.points(3000));
+class UsageSum {
+ public:
+  UsageSum();
+  ~UsageSum();
+
+  /// What begins in [from, to); `lanes` and `compute` have these spans and all that hides them.
+  void add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to);
+  /// As `group_usage`.
+  std::vector<GroupUsage> rows(const Trace& trace) const;
+  /// As `transfer_points`.
+  std::vector<TransferPoint> points(std::size_t count) const;
+
+ private:
+  struct Sums;
+  std::unique_ptr<Sums> sums_;
+};
 
 }  // namespace tessera::analysis
