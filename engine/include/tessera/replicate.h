@@ -44,7 +44,7 @@ struct ReplicateOptions {
   /// Paths of modules whose parameters and buffers, and all below, are left alone: they stay local.
   /// A parameter that is tied to one of them is left alone, too. Name here what is sharded.
   std::vector<std::string> ignored_modules = {};
-  DType dtype = DType::float32;              // parameters, gradients and optimizer state
+  DType dtype = DType::float32;  // parameters, gradients and optimizer state
   /// Instead of `dtype`: every parameter has the model's own, and buckets are of one dtype each.
   bool own_dtypes = false;
   std::shared_ptr<CommHook> comm_hook = {};  // how buckets are reduced; none: mean over ranks
