@@ -101,8 +101,7 @@ void check_collectives(const Both& both) {
   const Rank rank = model.run().recorded_ranks.front();
   for (const LaneData& lane : model.rank(rank).lanes) {
     for (std::size_t i = 0; i < lane.spans.op.size(); ++i) {
-      const analysis::SpanFacts facts =
-          model.facts({rank, lane.spans.stream, static_cast<std::int32_t>(i)});
+      const analysis::SpanFacts facts = model.facts({rank, lane.spans.stream, lane.spans.op[i]});
       if (!facts.collective) continue;
       Sums& sum = sums[std::string(name_of(model.op(lane.spans.op[i]).kind))];
       sum.transfer += facts.transfer;

@@ -8,7 +8,7 @@
 namespace tessera::test {
 namespace {
 
-using namespace std::string_view_literals;
+using std::string_view_literals::operator""sv;
 
 // Of JSON, pickles, varints, SQL and terminals.
 constexpr std::array interesting_words = {"\xff\xff\xff\xff\xff\xff\xff\xff"sv,

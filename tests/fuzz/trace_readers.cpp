@@ -67,7 +67,9 @@ Status use_trace(const std::string& path, const std::string& out) {
   TESSERA_TRY(analysis::report_of(trace).status());
   for (const auto format :
        {exchange::ExportFormat::perfetto, exchange::ExportFormat::memory_snapshot}) {
-    const auto done = exchange::export_trace(trace, out, {.format = format});
+    exchange::ExportOptions options;
+    options.format = format;
+    const auto done = exchange::export_trace(trace, out, options);
     if (done.ok()) fs::remove(out);
     CHECK_FALSE(fs::exists(out));
   }
