@@ -44,7 +44,7 @@ struct ReplicateOptions {
   /// Paths of modules whose parameters and buffers, and all below, are left alone: they stay local.
   /// A parameter that is tied to one of them is left alone, too. Name here what is sharded.
   std::vector<std::string> ignored_modules = {};
-  DType dtype = DType::float32;              // parameters, gradients and optimizer state
+  DType dtype = DType::float32;  // parameters, gradients and optimizer state
   /// Instead of `dtype`: every parameter has the model's own, and buckets are of one dtype each.
   bool own_dtypes = false;
   std::shared_ptr<CommHook> comm_hook = {};  // how buckets are reduced; none: mean over ranks
@@ -71,8 +71,9 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
 /// Replicates `model` on all ranks of `runtime`, both must outlive the engine. A backward pass that
 /// leaves a parameter without gradient fails at the next begin_forward, naming it, unless
 /// find_unused_parameters is set. Fails: invalid_argument (no trained parameter, an ignored module
-/// that does not exist, a cap below 1 byte, an engine that drives `model` on `runtime` already,
-/// replicated or sharded, a hook that refuses), naming it; out_of_memory.
+/// that does not exist, a cap below 1 byte, own_dtypes where all are `dtype`, an engine that drives
+/// `model` on `runtime` already, replicated or sharded, a hook that refuses), naming it;
+/// out_of_memory.
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options);
 
