@@ -2,8 +2,10 @@
 #include "engine/model/hugging_face.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/model/config_check.h"
 #include "engine/model/family.h"
@@ -86,7 +88,24 @@ std::string word(const std::string& text) {
   return plain ? text : in_quotes(text);
 }
 
+// Models with layers that carry a state from token to token; a similar name would mislead.
+bool is_recurrent(const std::string& name) {
+  constexpr std::array<std::string_view, 16> beginnings = {
+      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "Kimi",           "Lfm2",
+      "Mamba", "NemotronH", "OlmoHybrid",  "Qwen3Next",        "Qwen3_5", "RecurrentGemma", "Rwkv",
+      "Zamba", "xLSTM"};
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
 Status unknown(const std::string& source, const char* key, const std::string& name) {
+  if (is_recurrent(name)) {
+    return Status(Code::not_supported,
+                  fmt::format("{}: {} names {}, which has recurrent layers (state spaces, linear "
+                              "attention, convolutions): their costs are not known here, make a "
+                              "module tree of it with tools/export_torch_model.py",
+                              source, key, word(name)));
+  }
   std::string text;
   std::vector<std::string> classes = known_classes();
   std::sort(classes.begin(), classes.end());
@@ -94,7 +113,7 @@ Status unknown(const std::string& source, const char* key, const std::string& na
   const std::vector<std::string_view> views(classes.begin(), classes.end());
   return Status(Code::invalid_argument,
                 fmt::format("{}: {} names {}{}; known are {}; describe other models as a module "
-                            "tree",
+                            "tree, or make one with tools/export_torch_model.py",
                             source, key, word(name), did_you_mean(name, views), text));
 }
 
@@ -117,6 +136,22 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
   config.fail("model_type", fmt::format("is {}, but architectures names {}, which is {}: one of "
                                         "them is wrong",
                                         word(type), word(architecture), choice.model_type()));
+}
+
+// The largest models that are published have some 1e12.
+Status check_size(const Model& model, const std::string& source) {
+  constexpr double most = 1e14;
+  double total = 0;
+  const Parameter* largest = nullptr;
+  for (const Parameter& p : model.parameters) {
+    total += static_cast<double>(p.numel().value);
+    if (largest == nullptr || p.numel() > largest->numel()) largest = &p;
+  }
+  if (total <= most) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {:.2g} parameters are more than {:.0e}, the most that a model may "
+                            "have here; the largest is {}, [{}]: check its sizes",
+                            source, total, most, largest->name, fmt::join(largest->shape, ", ")));
 }
 
 }  // namespace
@@ -192,6 +227,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
+  TESSERA_TRY(check_size(*model, source));
   return model;
 }
 

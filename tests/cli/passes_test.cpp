@@ -70,11 +70,13 @@ TEST_CASE("what was decided before a failure is printed", "[cli]") {
 TEST_CASE("passes that make no sense are refused by name", "[cli][errors]") {
   const std::string ops = "ops '" + example_model("net3") + "' --passes ";
   for (const auto& [passes, part] :
-       {std::pair<std::string, std::string>{"train,stop", "--passes 'stop': give train, eval"},
+       {std::pair<std::string, std::string>{"train,stop",
+                                            "--passes 'stop': give train, accumulate"},
         {"train:,step", "--passes 'train:'"},
         {"train,", "--passes ''"},
         {"train:long,step", "--passes train:long: net3 has no graph 'long'"},
         {"step:short", "--passes 'step:short'"},
+        {"accumulate,train,step --scheme zero3", "accumulate in --passes means nothing to"},
         {"train,step --accumulation 2", "--accumulation means nothing with --passes"},
         {"train:short,step", "training along the graph 'short' is nothing"}}) {
     CAPTURE(passes);

@@ -71,8 +71,9 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
 /// Replicates `model` on all ranks of `runtime`, both must outlive the engine. A backward pass that
 /// leaves a parameter without gradient fails at the next begin_forward, naming it, unless
 /// find_unused_parameters is set. Fails: invalid_argument (no trained parameter, an ignored module
-/// that does not exist, a cap below 1 byte, an engine that drives `model` on `runtime` already,
-/// replicated or sharded, a hook that refuses), naming it; out_of_memory.
+/// that does not exist, a cap below 1 byte, own_dtypes where all are `dtype`, an engine that drives
+/// `model` on `runtime` already, replicated or sharded, a hook that refuses), naming it;
+/// out_of_memory.
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options);
 

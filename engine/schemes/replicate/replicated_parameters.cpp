@@ -39,6 +39,14 @@ Status ReplicateEngine::add_parameters() {
     return Status(Code::invalid_argument,
                   fmt::format("ignored module '{}' is no module of {}", path, model_.name));
   }
+  const auto as_given = [&](const Parameter& p) { return p.dtype == options_.dtype; };
+  if (options_.own_dtypes &&
+      std::all_of(model_.parameters.begin(), model_.parameters.end(), as_given)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("own_dtypes changes nothing: all parameters of {} are {}, leave it out",
+                    model_.name, name_of(options_.dtype)));
+  }
   const std::vector<bool> trained = trained_parameters();
   if (std::find(trained.begin(), trained.end(), true) == trained.end()) {
     return Status(Code::invalid_argument,

@@ -50,16 +50,36 @@ TEST_CASE("replicate does what DDP of torch 2.15 did with random trees, line by 
           "[replicate][golden]") {
   for (const test::RunJson& run : test::recorded_runs("ddp.json")) {
     const test::RunJson& given = run["options"];
-    const ReplicateOptions options{.bucket_cap = Bytes{given["bucket_cap"].get<std::int64_t>()},
-                                   .find_unused_parameters = given["find_unused_parameters"],
-                                   .gradient_as_bucket_view = given["gradient_as_bucket_view"],
-                                   .static_graph = given["static_graph"],
-                                   .own_dtypes = true};
+    const ReplicateOptions options{
+        .bucket_cap = Bytes{given["bucket_cap"].get<std::int64_t>()},
+        .find_unused_parameters = given["find_unused_parameters"],
+        .gradient_as_bucket_view = given["gradient_as_bucket_view"],
+        .static_graph = given["static_graph"],
+        .own_dtypes = run["tree"].dump().find("bfloat16") != std::string::npos};
     const auto engine = [&](Runtime& runtime, const Model& model) {
       return replicate(runtime, model, options);
     };
     test::require_equal_lines(run, test::play_again(run, engine, BucketLines{}));
   }
+}
+
+TEST_CASE("a model of several dtypes is replicated in one with a warning, or in its own",
+          "[replicate]") {
+  const Model model = test::require_value(parse_model(
+      R"({"tessera_model":1,"name":"two","root":{"class":"Net","modules":[
+          {"name":"a","class":"Linear","parameters":[{"name":"w","shape":[4,4]}]},
+          {"name":"b","class":"Linear","parameters":[{"name":"w","shape":[4],"dtype":"bfloat16"}]}
+      ]}})",
+      "two"));
+  Recording recording;
+  const auto runtime = make_recording_runtime(2, recording);
+  const auto one = test::require_value(replicate(*runtime, model, {}));
+  REQUIRE(one->warnings().size() == 1);
+  CHECK(one->warnings()[0] ==
+        "a.w is float32 and b.w is bfloat16: here both are float32; own_dtypes keeps them, as DDP "
+        "does");
+  const auto other = make_recording_runtime(2, recording);
+  CHECK(test::require_value(replicate(*other, model, {.own_dtypes = true}))->warnings().empty());
 }
 
 }  // namespace
