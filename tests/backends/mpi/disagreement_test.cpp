@@ -188,6 +188,7 @@ const std::vector<Disagreement> disagreements = {
       {"--find-unused-parameters", nullptr, ""},
       {"--gradient-as-bucket-view", "", nullptr},
       {"--static-graph", nullptr, ""},
+      {"--own-dtypes", nullptr, ""},
       {"--no-init-sync", "", nullptr},
       {"--no-broadcast-buffers", nullptr, ""},
       {"--comm-hook", "none", "bf16"}}},
