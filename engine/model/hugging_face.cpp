@@ -139,7 +139,7 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
 }
 
 // The largest models that are published have some 1e12.
-Status check_size(const Model& model, const std::string& source) {
+Status expect_possible(const Model& model, const std::string& source) {
   constexpr double most = 1e14;
   double total = 0;
   const Parameter* largest = nullptr;
@@ -227,7 +227,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
-  TESSERA_TRY(check_size(*model, source));
+  TESSERA_TRY(expect_possible(*model, source));
   return model;
 }
 
