@@ -91,7 +91,7 @@ std::string word(const std::string& text) {
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
   constexpr std::array<std::string_view, 16> beginnings = {
-      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "Kimi",           "Lfm2",
+      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "KimiLinear",     "Lfm2",
       "Mamba", "NemotronH", "OlmoHybrid",  "Qwen3Next",        "Qwen3_5", "RecurrentGemma", "Rwkv",
       "Zamba", "xLSTM"};
   return std::any_of(beginnings.begin(), beginnings.end(),
