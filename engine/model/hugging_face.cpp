@@ -91,7 +91,7 @@ std::string word(const std::string& text) {
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
   constexpr std::array<std::string_view, 16> beginnings = {
-      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "Kimi",           "Lfm2",
+      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "KimiLinear",     "Lfm2",
       "Mamba", "NemotronH", "OlmoHybrid",  "Qwen3Next",        "Qwen3_5", "RecurrentGemma", "Rwkv",
       "Zamba", "xLSTM"};
   return std::any_of(beginnings.begin(), beginnings.end(),
@@ -139,7 +139,7 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
 }
 
 // The largest models that are published have some 1e12.
-Status check_total_of_config(const Model& model, const std::string& source) {
+Status expect_possible(const Model& model, const std::string& source) {
   constexpr double most = 1e14;
   double total = 0;
   const Parameter* largest = nullptr;
@@ -227,7 +227,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
-  TESSERA_TRY(check_total_of_config(*model, source));
+  TESSERA_TRY(expect_possible(*model, source));
   return model;
 }
 
