@@ -13,7 +13,9 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr std::int32_t world_max = 1 << 20;
+// More than any cluster has: a file of a few hundred bytes may claim them all, and every rank has
+// rows of its own in the trace.
+constexpr std::int32_t world_max = 1 << 17;
 constexpr std::int64_t rank_steps_max = 50'000'000;
 
 /// Calls `each` with every time of a rank.

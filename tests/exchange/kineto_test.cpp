@@ -52,6 +52,20 @@ const std::vector<std::string> fsdp2_step = {"all_gather layers.0 backward backw
                                              "reduce_scatter layers.1 backward reduce_gradients",
                                              "reduce_scatter root backward reduce_gradients"};
 
+TEST_CASE("a profile that claims more ranks than any cluster has is refused", "[exchange]") {
+  const Imports imports;
+  const auto claims = [&](const std::string& ranks) {
+    return imports
+        .import({imports.file(ranks + ".json", R"({"distributedInfo": {"rank": 0, "world_size": )" +
+                                                   ranks + R"(}, "traceEvents": [{"ph": "X",
+          "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2}]})")})
+        .status();
+  };
+  CHECK(claims("16384").ok());
+  CHECK(claims("131073").message() ==
+        "The files claim a run of 131073 ranks; at most 131072 can be imported.");
+}
+
 }  // namespace
 
 TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collectives", "[kineto]") {
