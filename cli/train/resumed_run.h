@@ -11,8 +11,8 @@
 
 namespace tessera::cli {
 
-inline constexpr const char* facts_blob =
-    "facts";  // of a checkpoint: facts_text(numeric_facts(...))
+/// The name of a checkpoint's blob with facts_text(numeric_facts(...)).
+inline constexpr const char* facts_blob = "facts";
 
 /// Model, options of the optimizer and of numbers, and how much a step learns from. Neither ranks,
 /// scheme nor batch by themselves: a run may go on with others.
