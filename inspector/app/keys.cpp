@@ -45,8 +45,9 @@ void App::step_match(int direction) {
   const bool own = state_.selection && state_.selection->rank == state_.rank;
   const Time begin = own ? model_->times(*state_.selection).begin : state_.time.from();
   const bool in_view = begin >= state_.time.from() && begin <= state_.time.to();
-  const auto found = next_match(*model_, state_.rank, state_.search,
-                                in_view ? begin : state_.time.from(), direction);
+  const SearchPlace from =
+      own && in_view ? SearchPlace{begin, state_.selection->op} : SearchPlace{state_.time.from()};
+  const auto found = next_match(*model_, state_.rank, state_.search, from, direction);
   if (!found) {
     take_along_.say("No operation \"" + state_.search + "\" " +
                     (direction > 0 ? "after this one" : "before this one") + " on rank " +

@@ -17,21 +17,21 @@ std::string lower_case(std::string text) {
 /// The nearest fitting span of `data` beyond `from`.
 struct Nearest {
   std::optional<SpanRef> span;
-  Time begin = 0;
+  SearchPlace place;
 };
 
 void look_in(TraceModel& model, const RankData& data, std::int32_t step, Rank rank,
-             const std::string& query, Time from, int direction, Nearest& nearest) {
+             const std::string& query, SearchPlace from, int direction, Nearest& nearest) {
   for (const LaneData& lane : data.lanes) {
     for (std::size_t i = 0; i < lane.spans.op.size(); ++i) {
-      const Time begin = lane.spans.begin[i];
-      const bool beyond = direction > 0 ? begin > from : begin < from;
+      const SearchPlace place{lane.spans.begin[i], lane.spans.op[i]};
+      const bool beyond = direction > 0 ? place > from : place < from;
       const bool nearer =
-          !nearest.span || (direction > 0 ? begin < nearest.begin : begin > nearest.begin);
+          !nearest.span || (direction > 0 ? place < nearest.place : place > nearest.place);
       if (!beyond || !nearer) continue;
       const storage::OpRow& op = model.op(lane.spans.op[i]);
       if ((model.is_long() && op.step != step) || !fits_op(query, op)) continue;
-      nearest = {SpanRef{rank, lane.spans.stream, op.id}, begin};
+      nearest = {SpanRef{rank, lane.spans.stream, op.id}, place};
     }
   }
 }
@@ -49,10 +49,10 @@ bool fits_op(const std::string& query, const storage::OpRow& op) {
   return true;
 }
 
-std::optional<SpanRef> next_match(TraceModel& model, Rank rank, const std::string& query, Time from,
-                                  int direction) {
+std::optional<SpanRef> next_match(TraceModel& model, Rank rank, const std::string& query,
+                                  SearchPlace from, int direction) {
   Nearest nearest;
-  const std::int32_t first = model.step_at(from);
+  const std::int32_t first = model.step_at(from.begin);
   if (!model.is_long()) {
     look_in(model, model.rank(rank), first, rank, query, from, direction, nearest);
     return nearest.span;

@@ -2,6 +2,9 @@
 // Operations by words, and rows that stay on top.
 #include "inspector/model/search.h"
 
+#include <limits>
+#include <set>
+
 #include "tests/inspector/app/session.h"
 
 namespace tessera::inspector {
@@ -32,6 +35,27 @@ TEST_CASE("N goes through the operations that were searched for, and back", "[in
   session.press(GLFW_KEY_N);
   CHECK(state.selection == first);
   CHECK(state.fields["said"].find("No operation") == 0);
+}
+
+TEST_CASE("a search meets every operation once, those that begin together too",
+          "[inspector][app]") {
+  Session session;
+  TraceModel& model = session.app->model();
+  const Rank rank = model.run().recorded_ranks.front();
+  std::size_t spans = 0;
+  for (const LaneData& lane : model.rank(rank).lanes) spans += lane.spans.op.size();
+  std::set<std::int32_t> met;
+  SearchPlace place{std::numeric_limits<Time>::min()};
+  while (const auto found = next_match(model, rank, "", place, 1)) {
+    CHECK(met.insert(found->op).second);
+    place = {model.times(*found).begin, found->op};
+  }
+  CHECK(met.size() == spans);
+  while (const auto found = next_match(model, rank, "", place, -1)) {
+    met.erase(found->op);
+    place = {model.times(*found).begin, found->op};
+  }
+  CHECK(met.size() == 1);  // where it began
 }
 
 TEST_CASE("a pinned rank's row stays on top", "[inspector][app]") {
