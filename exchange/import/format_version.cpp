@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "exchange/import/table_columns.h"
+
 namespace tessera::exchange {
 namespace {
 
@@ -43,6 +45,18 @@ void tell_version(std::string_view said, const KnownVersions& known, ImportedRun
       "{} are of {}, known is {}: what that one calls otherwise or has anew is "
       "not seen",
       known.files, version ? "version " + text_of(*version) : "an unnamed version", range));
+}
+
+Status tell_database_version(const SqliteFile& file, const VersionRow& at,
+                             const KnownVersions& known, ImportedRun& run) {
+  TESSERA_ASSIGN(const TableColumns about, TableColumns::of(file, at.table));
+  if (!about.has_all({at.name_column, "value"})) return {};
+  return file.rows(fmt::format("SELECT value FROM {} WHERE {} = '{}' LIMIT 1", about.quoted(),
+                               at.name_column, at.name),
+                   [&](const SqliteRow& row) {
+                     tell_version(row.text(0), known, run);
+                     return Status();
+                   });
 }
 
 }  // namespace tessera::exchange

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "exchange/import/imported_run.h"
+#include "exchange/import/sqlite_file.h"
 
 namespace tessera::exchange {
 
@@ -26,5 +28,14 @@ struct KnownVersions {
 /// Warns of files that say another version than those. A later one may have fields that nobody
 /// reads here, or other meanings of those that are read: what is known of it is imported.
 void tell_version(std::string_view said, const KnownVersions& known, ImportedRun& run);
+
+/// The same of a database whose `table` has rows of a `name_column` and a "value".
+struct VersionRow {
+  std::string table;
+  const char *name_column, *name;
+};
+/// Says nothing of a database without that table or row. Fails: as SqliteFile::rows.
+Status tell_database_version(const SqliteFile& file, const VersionRow& at,
+                             const KnownVersions& known, ImportedRun& run);
 
 }  // namespace tessera::exchange

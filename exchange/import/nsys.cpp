@@ -63,14 +63,8 @@ class NsysReader {
 
   /// Exports of before 2022 do not say it.
   Status read_version() {
-    TESSERA_ASSIGN(const TableColumns about, columns("META_DATA_EXPORT"));
-    if (!about.has_all({"name", "value"})) return {};
-    return file_.rows(
-        "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION' LIMIT 1",
-        [&](const SqliteRow& row) {
-          tell_version(row.text(0), {"exports of Nsight Systems (schema)", {2, 0}, {3, 99}}, run_);
-          return Status();
-        });
+    return tell_database_version(file_, {"META_DATA_EXPORT", "name", "EXPORT_SCHEMA_VERSION"},
+                                 {"exports of Nsight Systems (schema)", {2, 0}, {3, 99}}, run_);
   }
 
   /// Events in tables of which nothing is read.

@@ -32,14 +32,8 @@ class RocpdRun {
       : file_(file), id_(std::move(id)), ordinal_(ordinal), ranks_(ranks), run_(run) {}
 
   Status read_version() {
-    TESSERA_ASSIGN(const TableColumns about, TableColumns::of(file_, "rocpd_metadata" + id_));
-    if (!about.has_all({"tag", "value"})) return {};
-    return file_.rows(
-        fmt::format("SELECT value FROM {} WHERE tag = 'schema_version' LIMIT 1", about.quoted()),
-        [&](const SqliteRow& row) {
-          tell_version(row.text(0), {"databases of rocprofv3 (rocpd)", {3, 0}, {4, 99}}, run_);
-          return Status();
-        });
+    return tell_database_version(file_, {"rocpd_metadata" + id_, "tag", "schema_version"},
+                                 {"databases of rocprofv3 (rocpd)", {3, 0}, {4, 99}}, run_);
   }
 
   Status find_devices(std::set<DeviceRanks::Key>& keys) {

@@ -33,14 +33,8 @@ class RpdReader {
   }
 
   Status read_version() {
-    TESSERA_ASSIGN(const TableColumns about, columns("rocpd_metadata"));
-    if (!about.has_all({"tag", "value"})) return {};
-    return file_.rows(
-        "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version' LIMIT 1",
-        [&](const SqliteRow& row) {
-          tell_version(row.text(0), {"databases of rocmProfileData (rpd)", {1, 0}, {2, 99}}, run_);
-          return Status();
-        });
+    return tell_database_version(file_, {"rocpd_metadata", "tag", "schema_version"},
+                                 {"databases of rocmProfileData (rpd)", {1, 0}, {2, 99}}, run_);
   }
 
   Status find_devices() {
