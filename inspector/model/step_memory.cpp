@@ -28,10 +28,6 @@ void append(storage::MemorySeries& series, Time time, MemoryClass memory_class, 
   series.reserved.push_back(reserved);
 }
 
-}  // namespace
-
-namespace {
-
 // Where nobody says what a peak consists of.
 std::map<std::int32_t, PeakMemory> heights_of(const analysis::Trace& trace, Rank rank) {
   std::map<std::int32_t, PeakMemory> peaks;
