@@ -14,9 +14,11 @@ fi
 
 say() { echo "$name: [$(($(date +%s) - started)) s] $*"; }
 
-# Runs a command; its output goes to the log and is shown only if it fails.
+# Runs a command; its output goes to the log and is shown only if it fails: what failed first (the
+# assertions of tests, the commands of a build stand far above the end), then the end.
 quietly() {
   "$@" >"$log" 2>&1 && return
+  grep -A 12 'FAILED:' "$log" | head -n 80 >&2
   tail -n 60 "$log" >&2
   say "failed: $*   (whole output: $log)" >&2
   exit 1
