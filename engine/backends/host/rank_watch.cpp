@@ -10,10 +10,14 @@ namespace {
 
 constexpr std::int64_t calls_per_report = 16;  // small enough for MPI to send it at once
 constexpr int turns_per_look = 32;             // other processes are checked in every so many turns
-// How long a rank waits for rank 0's verdict: turns, for programs without a clock, and ns.
-constexpr int patient_turns = 4000;
-constexpr Time patience = 800'000'000;
+constexpr int patient_turns = 4000;  // of a rank that waits for rank 0's verdict without a clock
 constexpr Time heartbeat_at_most = 1'000'000'000;
+
+// How long a rank waits for rank 0's verdict. Rank 0 may be starved on a loaded machine: who waits
+// long for operations waits long for the verdict, too, or ranks end with different sentences.
+Time patience(const HostOptions& options) {
+  return std::clamp<Time>(options.deadline, 800'000'000, 10'000'000'000);
+}
 
 }  // namespace
 
@@ -135,7 +139,7 @@ Status RankWatch::conclude(const Status& guess) {
   const Time start = time();
   const int share = rank_ == 0 ? 3 : 1;
   for (int turn = 0; turn < patient_turns / share; ++turn) {
-    if (options_.clock && time() - start > patience / share) break;
+    if (options_.clock && time() - start > patience(options_) / share) break;
     if (!receive().ok()) break;  // it is over, or nobody can be heard
     transport_.idle();
   }
