@@ -143,8 +143,6 @@ Result<Prepared> prepare_again(const SimulateArguments& arguments) {
 
 void print_summary(const SimulateArguments& arguments, const Prepared& run,
                    const sim::SimulateSummary& summary) {
-  print_warnings(run.warnings);
-  print_warnings(summary.warnings);
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
   if (summary.cache_returns > 0) {
@@ -237,8 +235,15 @@ Result<int> simulate(const SimulateArguments& arguments) {
                arguments.output);
     return exit_stopped(stop_signal());
   }
-  if (!arguments.json && !arguments.quiet) print_summary(arguments, run, summary);
-  if (!arguments.quiet) TESSERA_TRY(report_on(arguments, !run.options.recorded_ranks.empty()));
+  if (!arguments.quiet) {
+    print_warnings(run.warnings);
+    print_warnings(summary.warnings);
+    if (!arguments.json) print_summary(arguments, run, summary);
+  }
+  // With both, --quiet is about stderr: who asks for JSON wants it.
+  if (arguments.json || !arguments.quiet) {
+    TESSERA_TRY(report_on(arguments, !run.options.recorded_ranks.empty()));
+  }
   if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
   fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
@@ -315,7 +320,10 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(output);
   add_recording_options(*command, arguments->recording);
   command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);
-  command->add_flag("-q,--quiet", arguments->quiet, "Print nothing but errors")->group(output);
+  command
+      ->add_flag("-q,--quiet", arguments->quiet,
+                 "Print nothing but errors (and what --json asks for)")
+      ->group(output);
   command->callback([arguments, command, &exit_code] {
     const Status given = check_again(*command, *arguments);
     const Result<int> result = given.ok() ? simulate(*arguments) : Result<int>(given);

@@ -80,6 +80,17 @@ TEST_CASE("--json of report and simulate is the same object", "[cli]") {
   CHECK(chosen["ranks"][1]["rank"] == 3);
 }
 
+TEST_CASE("simulate --json warns as without it, and --quiet leaves only the JSON", "[cli]") {
+  const std::string command = "simulate " + tiny + " --scheme replicate -o json.tessera";
+  const ProgramRun table = run_tessera(command);
+  const ProgramRun json = run_tessera(command + " --json");
+  CHECK(table.messages.find("warning: ") != std::string::npos);
+  CHECK(json.messages == table.messages);
+  const ProgramRun quiet = run_tessera(command + " --json -q");
+  CHECK(quiet.output == json.output);
+  CHECK(quiet.messages.empty());
+}
+
 TEST_CASE("--quiet prints nothing", "[cli]") {
   const ProgramRun run = run_tessera("simulate " + tiny + " -q -o tiny.tessera");
   CHECK(run.exit_code == 0);
