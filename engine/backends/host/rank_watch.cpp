@@ -138,8 +138,11 @@ Status RankWatch::conclude(const Status& guess) {
   // otherwise each would end the run with a guess of its own.
   const Time start = time();
   const int share = rank_ == 0 ? 3 : 1;
-  for (int turn = 0; turn < patient_turns / share; ++turn) {
-    if (options_.clock && time() - start > patience(options_) / share) break;
+  const auto patient = [&](int turn) {
+    return options_.clock ? time() - start <= patience(options_) / share
+                          : turn < patient_turns / share;
+  };
+  for (int turn = 0; patient(turn); ++turn) {
     if (!receive().ok()) break;  // it is over, or nobody can be heard
     transport_.idle();
   }

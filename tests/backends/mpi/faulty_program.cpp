@@ -49,17 +49,21 @@ struct Program {
   Rank rank;
   bool faulty;
   std::string fault;
+  std::chrono::milliseconds deadline;
   Time& faulty_since;
 
   // What happens in the middle of the run, outside of the runtime.
   Status misbehave() {
+    const bool late_first = fault == "hang_beside_a_late_first";
+    // Later than the others' deadline, within their patience.
+    if (late_first && rank == 0) std::this_thread::sleep_for(deadline * 5 / 4);
     if (!faulty) return {};
     if (fault == "kill") raise(SIGKILL);
     if (fault == "stop") raise(SIGSTOP);
     if (fault == "exit") _exit(1);
     if (fault == "quiet_exit") _exit(0);
     if (fault == "abort") std::abort();
-    while (fault == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
+    while (fault == "hang" || late_first) std::this_thread::sleep_for(std::chrono::seconds(1));
     return fault == "error" ? Status(Code::io_error, "disk full") : Status{};
   }
 
@@ -108,7 +112,8 @@ int main(int, char** argv) {
   std::signal(SIGTERM, [](int) { told_to_stop = 1; });
   Rank rank = -1;
   Time since = real_time();
-  HostOptions options{.clock = real_time, .deadline = std::atoll(argv[3]) * 1'000'000};
+  const std::chrono::milliseconds deadline(std::atoll(argv[3]));
+  HostOptions options{.clock = real_time, .deadline = deadline.count() * 1'000'000};
   options.interrupted = [] { return told_to_stop != 0; };
   options.on_hang = [&](const std::string& why) {
     say(rank, since, why);
@@ -117,7 +122,7 @@ int main(int, char** argv) {
   auto host = make_mpi_runtime(options, TESSERA_BINARY_DIR);
   if (!host) return say(rank, since, host.status().message()), 2;
   rank = (*host)->local_ranks().first();
-  Program program{**host, rank, rank == std::atoi(argv[2]), fault, since};
+  Program program{**host, rank, rank == std::atoi(argv[2]), fault, deadline, since};
   const Status status = program.run();
   if (!status.ok()) (*host)->give_up(status);
   say(rank, since, status.ok() ? "all is well" : status.message());

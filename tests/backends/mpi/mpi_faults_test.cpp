@@ -119,6 +119,14 @@ TEST_CASE("a first process that is stopped is named by the others", "[mpi][fault
   check_survivors(run("stop", 0), 0, ": rank 0 does not answer", deadline_ms);
 }
 
+TEST_CASE("a first process that comes late still has the verdict", "[mpi][faults]") {
+  const Ended ended = run("hang_beside_a_late_first", 1);
+  // Which rank is silent rank 0 may not know: it has read old reports just now.
+  check_survivors(ended, 1, "rank 2 waited 4.0 s for collective 42, all_reduce", deadline_ms);
+  CHECK_THAT(ended.why.at(2), !Contains("rank 0 does not answer"));
+  CHECK(ended.why.at(0) == ended.why.at(2));
+}
+
 TEST_CASE("a process that fails tells the others why", "[mpi][faults]") {
   const Rank failing = GENERATE(0, 1);
   const Ended ended = run("error", failing);
