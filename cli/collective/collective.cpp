@@ -61,6 +61,12 @@ Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cl
                       "{} ranks: add nodes",
                       a.group_size, a.group_stride, last, cluster.ranks()));
     }
+    if (cluster.ranks() % (std::int64_t{a.group_size} * a.group_stride) != 0) {
+      return refused(
+          fmt::format("--group-size {} with --group-stride {}: {} ranks are no whole number of "
+                      "such groups; --ranks takes any",
+                      a.group_size, a.group_stride, cluster.ranks()));
+    }
     std::vector<Rank> members;
     for (Index i = 0; i < a.group_size; ++i) members.push_back(i * a.group_stride);
     return members;
@@ -141,7 +147,10 @@ Status collective(const CollectiveArguments& a) {
   TESSERA_ASSIGN(const auto kinds, parse_operations(a.operations));
   TESSERA_ASSIGN(const auto sizes, parse_sizes(a.sizes));
   TESSERA_ASSIGN(auto cluster, sim::load_cluster(a.cluster, a.nodes));
-  if (!a.nccl.empty()) cluster.nccl.version = a.nccl;
+  if (!a.nccl.empty() && a.nccl != cluster.nccl.version) {
+    cluster.nccl.version = a.nccl;
+    cluster.shipped = false;
+  }
   TESSERA_ASSIGN(const auto members, members_of(a, cluster));
   if (members.size() < 2) return refused("a collective needs at least 2 ranks");
   const sim::CollectiveShape group = sim::shape_of(members, cluster.gpus_per_node);

@@ -61,6 +61,24 @@ Status check_tokens(const TrainingOptions& t) {
                             t.batch, t.sequence_length, most));
 }
 
+}  // namespace
+
+Status check_sequence_length(std::int64_t tokens, const Model& model) {
+  if (model.sequence_length_max == 0 || tokens <= model.sequence_length_max) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--sequence-length {}: {} takes at most {} tokens", tokens, model.name,
+                            model.sequence_length_max));
+}
+
+Status settle_sequences(TrainingOptions& t, const Model& model) {
+  TESSERA_TRY(check_sequence_length(t.sequence_length, model));
+  const std::int64_t longest = std::max<std::int64_t>(1, model.sequence_length_max);
+  if (t.sequence_length == 0) t.sequence_length = std::min<std::int64_t>(8192, longest);
+  return check_tokens(t);
+}
+
+namespace {
+
 Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) {
   TrainingOptions t;
   t.sequence_length = 0;
@@ -74,14 +92,7 @@ Result<TrainingOptions> training_of(const EngineOptions& o, const Model& model) 
   }
   TESSERA_TRY(
       check_needs(training_options().options, options_of(t), names, "", OptionSpelling::flags));
-  const std::int64_t longest = model.sequence_length_max == 0 ? 1 : model.sequence_length_max;
-  if (model.sequence_length_max > 0 && t.sequence_length > model.sequence_length_max) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--sequence-length {}: {} takes at most {} tokens", t.sequence_length,
-                              model.name, model.sequence_length_max));
-  }
-  if (t.sequence_length == 0) t.sequence_length = std::min<std::int64_t>(8192, longest);
-  TESSERA_TRY(check_tokens(t));
+  TESSERA_TRY(settle_sequences(t, model));
   return t;
 }
 

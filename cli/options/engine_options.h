@@ -40,6 +40,13 @@ void add_passes_option(CLI::App& command, EngineOptions& options);
 /// What the file at `model_path` says and does not act: sentences.
 std::vector<std::string> model_warnings(const std::string& model_path, const Model& model);
 
+/// Fails: invalid_argument, where the model takes fewer `tokens` in a sequence.
+Status check_sequence_length(std::int64_t tokens, const Model& model);
+
+/// A sequence length of 0 becomes the model's longest, at most 8192 tokens. Fails:
+/// invalid_argument, where the model takes no such sequences or no rank so many at once.
+Status settle_sequences(TrainingOptions& training, const Model& model);
+
 /// Reads the model, and DeepSpeed's configuration for so many ranks. Fails: whatever load_model
 /// and load_deepspeed_config do; invalid_argument, naming the option.
 Result<Training> resolve(const EngineOptions& options, Rank ranks);

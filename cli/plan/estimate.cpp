@@ -61,6 +61,8 @@ struct Row {
   double paper = 0;
   double deepspeed = 0;  // 0: it has no estimate
   Bytes parameters{}, gradients{}, optimizer{}, activations{}, buffers{}, unused{}, total{};
+  Bytes available{};  // of a GPU, beside the context
+  bool fits() const { return total <= available; }
   sim::ErrorRange sure;
 };
 
@@ -125,6 +127,7 @@ Result<Row> row_of(std::int32_t stage, const Model& model, const sim::Cluster& c
   PeakSink sink;
   sim::SimulateOptions options;
   options.cluster = cluster;
+  row.available = cluster.gpu.memory - options.stack.context;
   options.cluster.gpu.memory = Bytes{};  // whatever it takes
   options.scheme = scheme_of(stage);
   options.training = training;
@@ -149,17 +152,19 @@ std::string gib(Bytes bytes) { return gib(static_cast<double>(bytes.value)); }
 void print_table(const Model& model, const sim::Cluster& cluster, const std::vector<Row>& rows) {
   Table table(fmt::format("{}, {} parameters on {} GPUs, GiB per GPU", model.name,
                           with_separators(model.parameter_count().value), cluster.ranks()),
-              {"stage", "ZeRO paper", "DeepSpeed 0.19 says", "simulated", "parameters", "gradients",
-               "optimizer", "activations", "buffers", "unused"});
+              {"stage", "ZeRO paper", "DeepSpeed 0.19 says", "simulated", "fits", "parameters",
+               "gradients", "optimizer", "activations", "buffers", "unused"});
   for (const Row& r : rows) {
     table.row({std::to_string(r.stage), gib(r.paper), r.deepspeed > 0 ? gib(r.deepspeed) : "-",
-               gib(r.total), gib(r.parameters), gib(r.gradients), gib(r.optimizer),
-               gib(r.activations), gib(r.buffers), gib(r.unused)});
+               gib(r.total), r.fits() ? "yes" : "no", gib(r.parameters), gib(r.gradients),
+               gib(r.optimizer), gib(r.activations), gib(r.buffers), gib(r.unused)});
   }
   table.note(
       "The first two are formulas of model states: they leave out buckets, gathered parameters, "
       "activations and fragmentation. The others are what rank memory is made of when the "
       "simulated run needs most.");
+  table.note(fmt::format("It fits within {} GiB: what a GPU of {} has beside the CUDA context.",
+                         gib(rows.front().available), cluster.name));
   for (const Row& r : rows) {
     if (&r == &rows.front() || r.sure.text != rows.front().sure.text) {
       table.note("how sure: " + r.sure.text);
@@ -196,6 +201,8 @@ void print_json(const Model& model, const sim::Cluster& cluster, const std::vect
                         {"activations_bytes", r.activations.value},
                         {"buffers_bytes", r.buffers.value},
                         {"unused_bytes", r.unused.value}};
+    row["available_bytes"] = r.available.value;
+    row["fits"] = r.fits();
     row["validated"] = {{"memory", Json::parse(sim::to_json(r.sure))}};
     out["stages"].push_back(std::move(row));
   }
@@ -214,9 +221,8 @@ Status estimate(const EstimateArguments& a) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(a.cluster, a.nodes));
   TrainingOptions training;
   training.batch = a.batch;
-  const std::int64_t longest = std::max<std::int64_t>(1, model.sequence_length_max);
-  training.sequence_length =
-      a.sequence_length == 0 ? std::min<std::int64_t>(8192, longest) : a.sequence_length;
+  training.sequence_length = a.sequence_length;
+  TESSERA_TRY(settle_sequences(training, model));
   print_warnings(model_warnings(a.model_path, model));
   if (a.checkpointing == "full") training.checkpointing = ActivationCheckpointing::full;
   std::vector<Row> rows;

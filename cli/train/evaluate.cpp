@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/options/engine_options.h"
 #include "cli/options/names_of.h"
 #include "cli/options/scheme_options.h"
 #include "cli/report/table.h"
@@ -137,10 +138,8 @@ class EvaluateProgram {
     options.sequence_length = a_.sequence_length > 0
                                   ? a_.sequence_length
                                   : std::min<std::int64_t>(most > 0 ? most : 1024, 8192);
-    if (most == 0 || options.sequence_length <= most) return options;
-    return Status(Code::invalid_argument,
-                  fmt::format("--sequence-length {}: {} takes at most {} tokens",
-                              options.sequence_length, model_.name, most));
+    TESSERA_TRY(check_sequence_length(options.sequence_length, model_));
+    return options;
   }
 
   Facts facts() const {

@@ -140,9 +140,14 @@ ErrorRange memory_error(const SimulatedRun& run) {
 
 ErrorRange collective_error(const std::string& cluster, const CollectiveShape& shape, Bytes least,
                             Bytes most) {
+  const auto same = [&](const CollectiveFamily& f) {  // but for what name_unless_changed adds
+    return cluster == f.cluster || cluster.starts_with(f.cluster + ",");
+  };
   const auto differences_of = [&](const CollectiveFamily& f) {
     std::vector<std::string> out;
-    if (f.cluster != cluster) out.push_back(fmt::format("its cluster is {}", f.cluster));
+    if (f.cluster != cluster) {
+      out.push_back(fmt::format("its cluster is {}{}", f.cluster, same(f) ? " as shipped" : ""));
+    }
     if (f.operation != name_of(shape.kind)) {
       out.push_back(fmt::format("its operation is {}", f.operation));
     }
@@ -158,7 +163,10 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
     }
     return out;
   };
-  return nearest(validated().collectives, "time", differences_of, "rows");
+  // A changed machine is nearer to itself than to others that also differ in one way.
+  std::vector<CollectiveFamily> families = validated().collectives;
+  std::stable_partition(families.begin(), families.end(), same);
+  return nearest(families, "time", differences_of, "rows");
 }
 
 std::string name_unless_changed(const Cluster& cluster) {

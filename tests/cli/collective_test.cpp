@@ -107,6 +107,8 @@ TEST_CASE("what no collective is called is refused", "[cli][collective]") {
   check_refusal("collective all --ranks 8-9", "only ranks 0 to 7");
   check_refusal("collective all --ranks-per-node 9", "have 8 GPUs");
   check_refusal("collective all --group-size 9", "needs rank 8, but there are 8 ranks: add nodes");
+  check_refusal("collective all --group-size 3", "8 ranks are no whole number of such groups");
+  check_refusal("collective all --group-size 2 --group-stride 3", "--ranks takes any");
   check_refusal("collective all --group-size 2 --ranks 0-1", "give one of ");
   check_refusal("collective all --nccl 2.99", "--nccl");
   check_refusal("collective all --plot /nowhere/x.svg", "cannot be written");
@@ -120,6 +122,15 @@ TEST_CASE("a table says how sure it is, and JSON too", "[cli][collective]") {
   CHECK(validated["near"] == false);
   CHECK(validated["text"].get<std::string>().find("nothing near was ever validated") !=
         std::string::npos);
+}
+
+TEST_CASE("nothing was validated with another version of NCCL than the cluster's",
+          "[cli][collective]") {
+  const auto sure = [](const std::string& version) {
+    return run_tessera("collective all_reduce --sizes 1M:4M --nccl " + version).output;
+  };
+  CHECK(sure("2.28").find("how sure: time within ") != std::string::npos);
+  CHECK(sure("2.19").find("its cluster is dgx-h100 as shipped") != std::string::npos);
 }
 
 TEST_CASE("sizes are written as people do", "[collective]") {

@@ -82,5 +82,18 @@ TEST_CASE("estimate shows formulas beside what is simulated", "[cli]") {
   CHECK(contains(run_tessera("estimate " + tiny).output, "DeepSpeed 0.19 says"));
 }
 
+TEST_CASE("estimate says what does not fit a GPU, and takes no sequences that a model does not",
+          "[cli]") {
+  const std::string llama = "estimate '" + example_model("llama-3-8b") + "' --nodes 2";
+  const auto json = nlohmann::json::parse(run_tessera(llama + " --batch 4 --json").output);
+  for (const auto& stage : json["stages"]) {
+    CHECK(stage["fits"] == (stage["simulated"]["total_bytes"] <= stage["available_bytes"]));
+  }
+  CHECK(json["stages"][0]["fits"] == false);
+  const ProgramRun run = run_tessera(llama + " --sequence-length 8193");
+  CHECK(run.exit_code == 2);
+  CHECK(contains(run.messages, "takes at most 8192 tokens"));
+}
+
 }  // namespace
 }  // namespace tessera::test
