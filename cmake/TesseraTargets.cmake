@@ -12,6 +12,9 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # Files that are compiled as one see each other's names, and none of them is the main one.
   target_compile_options(tessera_options INTERFACE -Wno-shadow -Wshadow=local
                          -Wno-subobject-linkage)
+  # Such a unit makes garbage of which little is ever free to go: collecting it from 128 MB on, as
+  # GCC does, is a tenth of the time to compile. A compiler then takes 0.3 GB more, 1.5 GB at most.
+  target_compile_options(tessera_options INTERFACE --param=ggc-min-heapsize=1500000)
 endif()
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_options INTERFACE -fsanitize=${TESSERA_SANITIZE}
