@@ -187,10 +187,7 @@ Status LockstepBackend::placed(BufferId id, const Allocation& request, const Ran
     if (!ranks.contains(rank)) continue;
     Time time = request.stream.valid() ? next_begin(request.stream, rank) : horizon(rank);
     if (taken.retried) {
-      // It came after the host had waited for all streams.
-      for (const StreamState& s : streams_) {
-        time = std::max(time, (*s.clock)[static_cast<std::size_t>(rank)]);
-      }
+      time = std::max(time, host_.time_of(rank));  // which has waited for all streams
       memory_.gave_back(slot, time, cached_->reserved(rank));
     }
     memory_.change(slot, time, traced_.row_of(id), memory_class, request.bytes, end);
