@@ -5,9 +5,6 @@
 
 namespace tessera::sim {
 
-HostClock::HostClock(const HostCosts& costs, std::size_t ranks)
-    : costs_(costs), waited_(std::make_shared<ClockData>(ranks)) {}
-
 // What the program does between passes once the device is idle; 0: it does not wait for that.
 Time HostClock::pause_before(const Op& op) const {
   const auto* const mark = std::get_if<Mark>(&op.what);

@@ -32,10 +32,10 @@ class LaunchQueue {
     lots_.back().to = made_;
     lots_.back().end = end;
   }
-  /// What the host waits for before it makes more, once: the end of a lot behind which there are
-  /// as many launches as have room beside it. Null: there is room.
+  /// What the host waits for before it makes more, once: the end of a lot behind which as many
+  /// launches were made as there are entries. Null: there is room.
   Clock next_wait() {
-    if (lots_.empty() || made_ - lots_.front().to < entries_ - lot()) return nullptr;
+    if (lots_.empty() || made_ - lots_.front().to < entries_) return nullptr;
     Clock end = std::move(lots_.front().end);
     lots_.pop_front();
     return end;

@@ -19,7 +19,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
       pool_(static_cast<std::size_t>(options.world_size)),
       slowness_(
           rank_slowness(options.spread, options.world_size, options.ranks_per_node, options.seed)),
-      host_(options.host, static_cast<std::size_t>(options.world_size)),
+      host_(options.host, pool_),
       contention_(options.contention),
       accounts_(static_cast<std::size_t>(options.world_size)),
       memory_(options.recorded_ranks),

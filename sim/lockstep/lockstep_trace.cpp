@@ -38,10 +38,7 @@ std::string holders(const ByClass& by_class) {
 
 Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
   if (keeps_calls_) calls_.spoil();
-  auto zero = pool_.take();
-  std::fill(zero->times.begin(), zero->times.end(), 0);
-  zero->lowest = zero->highest = 0;
-  streams_.push_back({.clock = zero, .pending = {}});
+  streams_.push_back({.clock = pool_.zero(), .pending = {}});
   waited_.add_stream();
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
   return {};
