@@ -37,8 +37,8 @@ class HostClock {
   LaunchQueue& queue_of(StreamId stream);
 
   const HostCosts costs_;
-  Clock waited_;     // where it last waited
-  Time issued_ = 0;  // what it has taken since
+  Clock waited_;                     // where it last waited
+  Time issued_ = 0;                  // what it has taken since
   std::vector<LaunchQueue> queues_;  // by stream
 };
 

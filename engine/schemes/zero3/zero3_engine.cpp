@@ -186,9 +186,8 @@ std::vector<std::string> Zero3Engine::warnings() const {
   }
   // Where nobody asked for less than DeepSpeed's default, room for two modules needs no words.
   const Zero3Options& asked = parts_.facts.options;
-  const Bytes wanted =
-      bytes_of(std::min(asked.max_live_parameters, Zero3Options{}.max_live_parameters),
-               asked.param_dtype);
+  const Bytes wanted = bytes_of(
+      std::min(asked.max_live_parameters, Zero3Options{}.max_live_parameters), asked.param_dtype);
   const bool less = asked.max_live_parameters < Zero3Options{}.max_live_parameters;
   if (less && !asked.live_budget && live_budget().value_or(wanted) > wanted) {
     all.push_back(fmt::format(

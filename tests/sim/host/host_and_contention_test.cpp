@@ -62,7 +62,7 @@ TEST_CASE("the host is blocked while a stream holds as many launches as it takes
     const Time now = (*runtime)->now()[0];
     const Time first_begins = 10;
     const auto over = (now - first_begins) / 1'000;  // of those that took 1000 ns each
-    CHECK(k - over <= 64 + 8);  // counted in lots
+    CHECK(k - over <= 64 + 8);                       // counted in lots
     CHECK(k - over >= std::min(k, 64));
   }
   // Streams have queues of their own.
