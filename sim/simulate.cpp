@@ -182,6 +182,12 @@ Status check_program(const SimulateOptions& options) {
                             options.stack.name));
 }
 
+// Launches that a stream of CUDA takes before it blocks its host. Processes on CPUs have no such
+// queue.
+std::int64_t launches_ahead(const StackProfile& stack) {
+  return stack.program == StackProfile::Program::framework ? 1'024 : 0;
+}
+
 HostProgramMaker maker_of(const SimulateOptions& options) {
   if (options.stack.program == StackProfile::Program::train) return options.program;
   return ShapeProgram::create;
@@ -241,7 +247,8 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .spread = options.cluster.spread,
                       .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
                                options.stack.host_collective_ns, options.stack.host_micro_batch_ns,
-                               options.stack.host_step_ns, options.stack.host_pass_ns},
+                               options.stack.host_step_ns, options.stack.host_pass_ns,
+                               launches_ahead(options.stack)},
                       .contention = options.stack.contention,
                       .one_thread = options.stack.one_thread,
                       .between_ns = options.stack.between_ns,

@@ -77,6 +77,12 @@ std::vector<std::vector<ParamShard*>> OptimizerStep::groups_to_step() {
   return groups;
 }
 
+Status OptimizerStep::begin(const AdamOptions& options) {
+  if (std::exchange(begun_, true)) return {};
+  TESSERA_TRY(check_states(options));
+  return allocate_moments(options);
+}
+
 Status OptimizerStep::step(const AdamOptions& options) {
   TESSERA_TRY(state_.parts().calls.expect(CallOrder::Stage::idle, "step"));
   TESSERA_TRY(check_states(options));

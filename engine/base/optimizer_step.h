@@ -68,6 +68,8 @@ class OptimizerStep {
   /// Fails: invalid_argument, naming `call` and a parameter whose gradient waits for its step.
   Status expect_no_gradients(const char* call);
 
+  /// The moments exist from now on.
+  Status begin(const AdamOptions& options);
   Status step(const AdamOptions& options);
   /// The step as it is when its gradients overflowed: they are freed, nothing else changes.
   Status skip();
@@ -102,6 +104,7 @@ class OptimizerStep {
   std::optional<std::int32_t> selected_;
   std::vector<Powers> powers_;  // by ParameterId
   bool* norm_is_finite_ = nullptr;
+  bool begun_ = false;
 };
 
 }  // namespace tessera

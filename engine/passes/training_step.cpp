@@ -83,6 +83,7 @@ class StepProgram {
   }
 
   Status train(const std::string& graph, bool reduces) {
+    TESSERA_TRY(engine_.begin_training(options_.adam));
     engine_.set_requires_gradient_sync(reduces);
     TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
     TESSERA_TRY(program->forward(options_, ForwardPass::Use::train, micro_batch_++));

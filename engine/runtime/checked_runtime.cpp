@@ -257,7 +257,6 @@ Status CheckedRuntime::wait() {
 
 Result<double> CheckedRuntime::mean(const std::function<float(Rank)>& value) {
   TESSERA_TRY(wait());
-  if (!state_->streams.empty()) StreamId{0} = StreamId{0};
   if (state_->streams.empty()) {
     TESSERA_ASSIGN(const StreamId own, create_stream("default", StreamRole::compute));
     hold(own);  // and gives it back: the first engine's

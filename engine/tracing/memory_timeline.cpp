@@ -13,13 +13,12 @@ MemoryTimeline::MemoryTimeline(std::vector<Rank> ranks)
 void MemoryTimeline::change(std::size_t slot, Time time, std::int32_t buffer,
                             MemoryClass memory_class, Bytes delta, Bytes address_end) {
   Lane& lane = lanes_[slot];
-  lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end});
+  lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end, {}});
 }
 
 void MemoryTimeline::gave_back(std::size_t slot, Time time, Bytes reserved) {
   Lane& lane = lanes_[slot];
-  lane.pending.push_back(
-      {std::max(time, lane.sent), -1, MemoryClass::reserved_unused, Bytes{}, reserved, true});
+  lane.pending.push_back({.time = std::max(time, lane.sent), .kept = reserved});
 }
 
 void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
@@ -34,8 +33,8 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   std::vector<MemorySample> samples;
   samples.reserve(static_cast<std::size_t>(end - lane.pending.begin()));
   for (auto it = lane.pending.begin(); it != end; ++it) {
-    if (it->gave_back) {
-      lane.reserved = it->address_end;
+    if (it->kept) {
+      lane.reserved = *it->kept;
       continue;
     }
     if (!is_on_device(it->memory_class)) {

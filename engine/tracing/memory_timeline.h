@@ -9,6 +9,7 @@
 // neither.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/trace.h"
@@ -34,11 +35,11 @@ class MemoryTimeline {
  private:
   struct Change {
     Time time;
-    std::int32_t buffer;
-    MemoryClass memory_class;
-    Bytes delta;
-    Bytes address_end;
-    bool gave_back = false;  // and nothing else: `address_end` is what is kept
+    std::int32_t buffer = -1;
+    MemoryClass memory_class = MemoryClass::reserved_unused;
+    Bytes delta{};
+    Bytes address_end{};
+    std::optional<Bytes> kept{};  // the allocator gave back all else, and nothing happened beside
   };
   struct Lane {
     std::vector<Change> pending;  // in the order of the calls

@@ -4,6 +4,19 @@
 #include <algorithm>
 
 namespace tessera {
+namespace {
+
+// f(other) for those of `others`, one after the other, that may overlap, the youngest first. Bounds
+// of clocks may be wide, and then more are asked for.
+template <class Interval, class Intervals, class F>
+void for_each_near(const Interval& interval, const Intervals& others, F&& f) {
+  auto other = std::partition_point(others.begin(), others.end(), [&](const Interval& o) {
+    return o.begin->lowest < interval.end->highest;
+  });
+  while (other != others.begin() && (--other)->end->highest > interval.begin->lowest) f(*other);
+}
+
+}  // namespace
 
 StepAccounts::StepAccounts(std::size_t ranks)
     : ranks_(static_cast<std::int64_t>(ranks)),
@@ -20,12 +33,8 @@ void StepAccounts::add_overlap(const Interval& interval, const Interval& other) 
                     other.begin->data(), other.end->data(), ranks_);
 }
 
-// A stream that rests may keep many of them: they are gone through from the youngest on.
 void StepAccounts::add_overlaps(const Interval& interval, const Intervals& others) {
-  for (auto other = others.rbegin(); other != others.rend(); ++other) {
-    if (other->end->highest <= interval.begin->lowest) break;
-    if (other->begin->lowest < interval.end->highest) add_overlap(interval, *other);
-  }
+  for_each_near(interval, others, [&](const Interval& other) { add_overlap(interval, other); });
 }
 
 bool StepAccounts::has_length(const Interval& interval) const {
@@ -70,13 +79,11 @@ void StepAccounts::gap(const Clock& begin, const Clock& end, bool blocking) {
 }
 
 void StepAccounts::collective(std::int32_t stream, const Clock& begin, const Clock& end) {
-  std::vector<Interval> pieces{{begin, end}};
+  const Interval whole{begin, end};
+  std::vector<Interval> pieces{whole};
   for (const auto& [id, other] : streams_) {
     if (id == stream) continue;
-    for (auto run = other.covered.rbegin(); run != other.covered.rend(); ++run) {
-      if (run->end->highest <= begin->lowest) break;
-      if (run->begin->lowest < end->highest) cut(pieces, *run);
-    }
+    for_each_near(whole, other.covered, [&](const Interval& run) { cut(pieces, run); });
   }
   Stream& own = streams_[stream];
   own.horizon = begin->lowest;

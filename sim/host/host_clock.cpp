@@ -5,9 +5,6 @@
 
 namespace tessera::sim {
 
-HostClock::HostClock(const HostCosts& costs, std::size_t ranks)
-    : costs_(costs), waited_(std::make_shared<ClockData>(ranks)) {}
-
 // What the program does between passes once the device is idle; 0: it does not wait for that.
 Time HostClock::pause_before(const Op& op) const {
   const auto* const mark = std::get_if<Mark>(&op.what);
@@ -31,7 +28,21 @@ Time HostClock::cost_of(const Op& op) const {
   return kernels == 0 ? 0 : costs_.module_ns + kernels * costs_.kernel_ns;
 }
 
-void HostClock::issue(const Op& op) { issued_ += cost_of(op); }
+LaunchQueue& HostClock::queue_of(StreamId stream) {
+  while (queues_.size() <= stream.index()) queues_.emplace_back(costs_.queue_launches);
+  return queues_[stream.index()];
+}
+
+void HostClock::issue(const Op& op, ClockPool& pool) {
+  LaunchQueue& queue = queue_of(op.stream);
+  while (const Clock done = queue.next_wait()) wait(done, pool);
+  issued_ += cost_of(op);
+}
+
+void HostClock::under_way(const Op& op, const Clock& end) {
+  const auto* const compute = std::get_if<Compute>(&op.what);
+  queue_of(op.stream).add(compute == nullptr ? 1 : compute->cost.kernels, end);
+}
 
 void HostClock::wait(const Clock& time, ClockPool& pool) {
   if (time->highest <= waited_->lowest + issued_) return;

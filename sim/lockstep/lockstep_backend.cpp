@@ -19,7 +19,7 @@ LockstepBackend::LockstepBackend(const LockstepOptions& options)
       pool_(static_cast<std::size_t>(options.world_size)),
       slowness_(
           rank_slowness(options.spread, options.world_size, options.ranks_per_node, options.seed)),
-      host_(options.host, static_cast<std::size_t>(options.world_size)),
+      host_(options.host, pool_),
       contention_(options.contention),
       accounts_(static_cast<std::size_t>(options.world_size)),
       memory_(options.recorded_ranks),
@@ -277,7 +277,7 @@ void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& cost
   if (host_.waits_before(op)) {
     for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
   }
-  if (std::holds_alternative<Mark>(op.what)) host_.issue(op);
+  if (std::holds_alternative<Mark>(op.what)) host_.issue(op, pool_);
   collect_waits(op);
   if (options_.sink != nullptr) waited_.wait(op);
   StreamState& stream = state(op.stream);
@@ -289,7 +289,7 @@ void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& cost
     if (options_.sink != nullptr) waited_.record(op, event);
     return;
   }
-  host_.issue(op);
+  host_.issue(op, pool_);
   if (Clock host = host_.later_than(stream.clock, pool_)) {
     stream.pending.push_back({std::move(host), false});
   }
@@ -299,6 +299,7 @@ void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& cost
       communicator_of(op).valid() ? run_collective(op, costs) : run_kernel(op, event, costs.kernel);
   trace_spans(op, event, timing);
   stream.clock = timing.end;
+  host_.under_way(op, timing.end);
   occupy_thread(timing.end);
   events_.push_back({timing.end, {}, communication, op.stream});
   if (options_.sink != nullptr) waited_.record(op, event);

@@ -38,10 +38,7 @@ std::string holders(const ByClass& by_class) {
 
 Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
   if (keeps_calls_) calls_.spoil();
-  auto zero = pool_.take();
-  std::fill(zero->times.begin(), zero->times.end(), 0);
-  zero->lowest = zero->highest = 0;
-  streams_.push_back({.clock = zero, .pending = {}});
+  streams_.push_back({.clock = pool_.zero(), .pending = {}});
   waited_.add_stream();
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
   return {};
@@ -187,10 +184,7 @@ Status LockstepBackend::placed(BufferId id, const Allocation& request, const Ran
     if (!ranks.contains(rank)) continue;
     Time time = request.stream.valid() ? next_begin(request.stream, rank) : horizon(rank);
     if (taken.retried) {
-      // It came after the host had waited for all streams.
-      for (const StreamState& s : streams_) {
-        time = std::max(time, (*s.clock)[static_cast<std::size_t>(rank)]);
-      }
+      time = std::max(time, host_.time_of(rank));  // which has waited for all streams
       memory_.gave_back(slot, time, cached_->reserved(rank));
     }
     memory_.change(slot, time, traced_.row_of(id), memory_class, request.bytes, end);

@@ -85,11 +85,14 @@ void CachingAllocator::make_free(BlockId id) {
 
 // Events of a stream happen in their order, so the first that has not ends the look.
 void CachingAllocator::see_events(Time now) {
+  if (now < next_done_) return;
+  next_done_ = never;
   for (auto& [stream, queue] : awaited_) {
     while (!queue.empty() && queue.front().done <= now) {
       make_free(queue.front().block);
       queue.pop_front();
     }
+    if (!queue.empty()) next_done_ = std::min(next_done_, queue.front().done);
   }
 }
 
@@ -102,19 +105,13 @@ Time CachingAllocator::synchronise(Time now) {
     }
     queue.clear();
   }
+  next_done_ = never;
   return now;
 }
 
 CachingAllocator::BlockId CachingAllocator::find(std::int64_t bytes, std::int32_t stream,
                                                  Pool pool) {
-  FreeBlocks& cached = free_[pool == Pool::large ? 1 : 0];
-  FreeBlocks::Entry found;
-  cached.any_of_at_least(stream, bytes, [&](const FreeBlocks::Entry& first) {
-    found = first;
-    return true;
-  });
-  if (found.block != none) cached.erase(found);
-  return found.block;
+  return free_[pool == Pool::large ? 1 : 0].take(stream, bytes);
 }
 
 bool CachingAllocator::takes(std::int64_t bytes) {
@@ -317,7 +314,9 @@ void CachingAllocator::release(BlockId block, StreamId user, Time done) {
   TESSERA_ASSERT(at(block).use == Use::used, "only handed out blocks can be released");
   allocated_ -= Bytes{at(block).bytes};
   at(block).use = Use::awaited;
-  awaited_[user.value].push_back({done, block});
+  auto& queue = awaited_[user.value];
+  queue.push_back({done, block});
+  next_done_ = std::min(next_done_, queue.front().done);
 }
 
 }  // namespace tessera::sim

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -69,6 +70,7 @@ class CachingAllocator {
 
  private:
   static constexpr BlockId none = -1;
+  static constexpr Time never = std::numeric_limits<Time>::max();
   enum class Pool : std::uint8_t { small, large };
   enum class Use : std::uint8_t { unmapped, free, used, awaited };
 
@@ -122,6 +124,7 @@ class CachingAllocator {
   std::vector<BlockId> unused_;
   std::array<FreeBlocks, 2> free_;                       // by Pool
   std::map<std::int32_t, std::deque<Awaited>> awaited_;  // by stream, in the order of releases
+  Time next_done_ = never;                               // of the first of each stream
   std::map<std::pair<std::int32_t, Pool>, Range> ranges_;
   std::int64_t next_address_ = 0;
   Bytes allocated_{}, active_{}, reserved_{};

@@ -40,9 +40,19 @@ class FreeBlocks {
   void erase(const Entry& entry) {
     const std::size_t r = run_of(entry);
     TESSERA_ASSERT(r < runs_.size(), "only free blocks are taken");
-    auto& run = runs_[r];
-    run.erase(std::lower_bound(run.begin(), run.end(), entry));
-    if (run.empty()) runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(r));
+    remove(r, std::lower_bound(runs_[r].begin(), runs_[r].end(), entry));
+  }
+  /// Removes the smallest of `stream` with at least `bytes`, of equal ones that with the lowest
+  /// address, and returns its block; -1: there is none.
+  std::int32_t take(std::int32_t stream, std::int64_t bytes) {
+    const Entry least{stream, -1, bytes, 0};
+    const std::size_t r = run_of(least);
+    if (r == runs_.size()) return -1;
+    const auto at = std::lower_bound(runs_[r].begin(), runs_[r].end(), least);
+    if (at->stream != stream) return -1;
+    const std::int32_t block = at->block;
+    remove(r, at);
+    return block;
   }
   /// f(entry) for those of `stream` with at least `bytes`, smallest first and of equal ones by
   /// address, until it returns true.
@@ -66,6 +76,10 @@ class FreeBlocks {
   static constexpr std::size_t longest = 128;
   using Run = std::vector<Entry>;
 
+  void remove(std::size_t r, Run::const_iterator at) {
+    runs_[r].erase(at);
+    if (runs_[r].empty()) runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(r));
+  }
   // The first that may hold `entry`: none ends before it. Behind the last, if all do.
   std::size_t run_of(const Entry& entry) const {
     const auto at = std::partition_point(runs_.begin(), runs_.end(),

@@ -13,7 +13,8 @@ constexpr std::size_t ranks = 3;
 constexpr Time length = 400;
 
 Clock clock_of(const std::vector<Time>& times) {
-  auto data = std::make_shared<ClockData>(ranks);
+  static ClockPool pool(ranks);
+  auto data = pool.take();
   data->times = times;
   const ClockBounds bounds = clock_bounds(data->data(), ranks);
   data->lowest = bounds.lowest;

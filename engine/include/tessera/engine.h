@@ -150,6 +150,10 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
+  /// Comes before the first training pass. Schemes whose optimizers make their states when they are
+  /// made (zero1, zero2, zero3) have them from here on, before activations lie around them; others,
+  /// and programs without this call, from the first step on.
+  virtual Status begin_training(const AdamOptions& /*options*/) { return {}; }
   /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
   virtual Status step(const AdamOptions& options) = 0;
 

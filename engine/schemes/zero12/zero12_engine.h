@@ -47,6 +47,7 @@ class Zero12Engine final : public EngineBase {
   Zero12Engine(Runtime& runtime, const Model& model, const Zero12Options& options);
   Status setup();
 
+  Status begin_training(const AdamOptions& options) override { return optimizer_.begin(options); }
   Status begin_forward() override;
   Status begin_backward() override;
   Status grad_ready(ParameterId parameter) override;

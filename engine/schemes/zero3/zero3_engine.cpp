@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schemes/zero3/zero3_engine.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -180,6 +183,17 @@ std::vector<std::string> Zero3Engine::warnings() const {
   std::vector<std::string> all = parts_.states.warnings();
   if (asked_for_no_sync_) {
     all.emplace_back("gradients are kept as partitions only: every micro-batch reduces them");
+  }
+  // Where nobody asked for less than DeepSpeed's default, room for two modules needs no words.
+  const Zero3Options& asked = parts_.facts.options;
+  const Bytes wanted = bytes_of(
+      std::min(asked.max_live_parameters, Zero3Options{}.max_live_parameters), asked.param_dtype);
+  const bool less = asked.max_live_parameters < Zero3Options{}.max_live_parameters;
+  if (less && !asked.live_budget && live_budget().value_or(wanted) > wanted) {
+    all.push_back(fmt::format(
+        "max_live_parameters {} is less than two of the largest module need: the live budget is {} "
+        "bytes instead; live_budget may set less",
+        asked.max_live_parameters.value, live_budget()->value));
   }
   return all;
 }

@@ -17,6 +17,7 @@ class Zero3Engine final : public Zero3Shards, public Zero3 {
       : Zero3Shards(runtime, model, options) {}
   Status setup() { return Zero3Shards::setup(); }
 
+  Status begin_training(const AdamOptions& options) override { return optimizer_.begin(options); }
   Status begin_forward() override;
   Status pre_forward(ModuleId module) override;
   Status post_forward(ModuleId module) override;

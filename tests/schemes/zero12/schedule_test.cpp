@@ -223,6 +223,22 @@ TEST_CASE("ZeRO-Offload keeps masters, states and gradients in host memory", "[z
   }
 }
 
+TEST_CASE("states are there before the first activation, and made once", "[zero12]") {
+  Recorded run(2, {.stage = 2});
+  run.step({.accumulation = 2});
+  std::size_t first_activation = run.recording.buffers.size();
+  std::vector<std::size_t> moments;
+  for (std::size_t b = 0; b < run.recording.buffers.size(); ++b) {
+    const Recording::Buffer& buffer = run.recording.buffers[b];
+    if (buffer.memory_class == MemoryClass::activations) {
+      first_activation = std::min(first_activation, b);
+    }
+    if (buffer.name.find(".exp_avg") != std::string::npos) moments.push_back(b);
+  }
+  REQUIRE(moments.size() == 2);
+  CHECK(moments[1] < first_activation);
+}
+
 TEST_CASE("options that make no sense are refused by name", "[zero12]") {
   const auto message = [](const Zero12Options& options, const Model& model) {
     Recording recording;

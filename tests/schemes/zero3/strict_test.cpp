@@ -239,9 +239,16 @@ TEST_CASE("a budget that cannot work is refused with the smallest that does",
 TEST_CASE("without a budget there is room for two of the largest module", "[zero3][strict]") {
   Zero3Options options;
   options.max_live_parameters = Numel{10};
-  CHECK(StrictRun(options).engine->live_budget() == Bytes{240});
+  const StrictRun raised(options);
+  CHECK(raised.engine->live_budget() == Bytes{240});
+  CHECK(raised.engine->warnings() ==
+        std::vector<std::string>{
+            "max_live_parameters 10 is less than two of the largest module need: the live budget "
+            "is 240 bytes instead; live_budget may set less"});
   options.max_live_parameters = Numel{100};
-  CHECK(StrictRun(options).engine->live_budget() == Bytes{400});
+  const StrictRun enough(options);
+  CHECK(enough.engine->live_budget() == Bytes{400});
+  CHECK(enough.engine->warnings().empty());
   options.policy = Zero3Policy::compatible;
   CHECK_FALSE(StrictRun(options).engine->live_budget().has_value());
 }

@@ -49,6 +49,30 @@ TEST_CASE("a slow host bounds the device, a fast one is hidden behind it", "[hos
   CHECK(end_of(options, 10, false) == 10 * 2'000 + 1'000);
 }
 
+TEST_CASE("the host is blocked while a stream holds as many launches as it takes", "[host]") {
+  auto runtime = LockstepRuntime::create(
+      {.world_size = 2, .cost = &costs, .host = {.kernel_ns = 10, .queue_launches = 64}});
+  REQUIRE(runtime.ok());
+  const auto busy = (*runtime)->create_stream("busy", StreamRole::compute);
+  const auto other = (*runtime)->create_stream("other", StreamRole::copy);
+  for (int k = 1; k <= 300; ++k) {
+    Op op{.stream = *busy, .where = RankSet::all(2)};
+    op.what = Compute{};
+    REQUIRE((*runtime)->submit(op).ok());
+    const Time now = (*runtime)->now()[0];
+    const Time first_begins = 10;
+    const auto over = (now - first_begins) / 1'000;  // of those that took 1000 ns each
+    CHECK(k - over <= 64 + 8);                       // counted in lots
+    CHECK(k - over >= std::min(k, 64));
+  }
+  // Streams have queues of their own.
+  const Time before = (*runtime)->now()[0];
+  Op op{.stream = *other, .where = RankSet::all(2)};
+  op.what = Compute{};
+  REQUIRE((*runtime)->submit(op).ok());
+  CHECK((*runtime)->now()[0] == before + 10);
+}
+
 TEST_CASE("between passes the host pauses, with the device or beside it", "[host]") {
   LockstepOptions options{.world_size = 1, .cost = &costs};
   // One forward pass of a computation, and the optimizer.

@@ -34,7 +34,11 @@ TEST_CASE("the smallest free block of a stream that is large enough is found, as
     REQUIRE(any == (found.block >= 0));
     if (!any) continue;
     REQUIRE(*expected == std::tuple(found.stream, found.bytes, found.address));
-    blocks.erase(found);
+    if (random.chance(50)) {
+      blocks.erase(found);
+    } else {
+      REQUIRE(blocks.take(stream, bytes) == found.block);
+    }
     tree.erase(expected);
   }
   CHECK(blocks.all().size() == tree.size());

@@ -98,6 +98,7 @@ TEST_CASE("one rank's overflow makes all ranks skip (fairscale F11)", "[numerics
     training.scaler = &with;
     require_ok(run_training_step(*world.engine, model, training));
   };
+  require_ok(run.engine->begin_training({}));  // which may make states
   const Bytes state = run.held(MemoryClass::optimizer_state);
   // Only the second step of `run` differs, and it must leave no trace but a smaller scale.
   step(run, *scaler, broken_on(broken, value, model));

@@ -34,7 +34,7 @@ struct SlowRank {
   double factor = 1;
 };
 
-/// What issuing takes the host; all 0: it is infinitely fast.
+/// What issuing takes the host; all 0: it is infinitely fast, and never blocked.
 struct HostCosts {
   Time kernel_ns = 0;       // per kernel
   Time module_ns = 0;       // per computation, beside its kernels
@@ -43,6 +43,8 @@ struct HostCosts {
                             // takes so long
   Time step_ns = 0;         // the same before the optimizer's phase
   Time pass_ns = 0;         // per forward phase, without a wait
+  std::int64_t queue_launches = 0;  // of a stream that has not finished them, before the host is
+                                    // blocked; 0: any number
 };
 
 struct LockstepOptions {
