@@ -160,7 +160,13 @@ class ShapeProgram final : public HostProgram {
   }
   ShapeProgram(std::unique_ptr<Engine> engine, const Model& model, const SimulateOptions& options)
       : engine_(std::move(engine)), steps_(*engine_, model), training_(options.training) {
-    training_.sums_in_place = options.stack.saves == StackProfile::Saves::fused;
+    using Saves = StackProfile::Saves;
+    const StackProfile& stack = options.stack;
+    training_.sums_in_place = stack.saves == Saves::fused;
+    training_.kept = {.input_bytes = stack.fp8 && stack.saves == Saves::fused ? 1.0 : 2.0,
+                      .norms = stack.saves != Saves::compiled,
+                      .gates = stack.saves == Saves::eager,
+                      .elementwise = stack.elementwise_bytes};
     if (!training_.adam.state_type) training_.adam.state_type = options.stack.optimizer_dtype;
   }
 

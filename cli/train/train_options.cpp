@@ -259,6 +259,16 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                   "training checkpoints every block as a whole or none: --checkpointing operators "
                   "and --checkpoint-every are for simulate and ops");
   }
+  if (training.training.recompute.any()) {
+    return Status(Code::not_supported,
+                  "--recompute is for simulate and ops: training checkpoints every block as a whole "
+                  "or none, by --checkpointing full");
+  }
+  if (training.lora && training.lora->packed) {
+    return Status(Code::not_supported,
+                  "--lora base=nf4 is for simulate and ops: training keeps the frozen weights in "
+                  "the dtype that it computes in");
+  }
   TrainRun run;
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;

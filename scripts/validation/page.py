@@ -14,6 +14,9 @@ NOTES = {
         "what they have stepped (hybrid_zero_optim.py), though it reduces by all_reduce and not to "
         "the owner. As `zero1`, which cuts a slice for each of 1,024 ranks, that run is 66 % too "
         "slow.",
+    "fsdp_qlora, LoRA":
+        "Of AnswerDotAI's benchmarks of March 2024. Nothing was fitted to these rows, nor to those "
+        "of QLoRA.",
     "LLaMA-Factory + DeepSpeed, single":
         "Checkpointed and with Liger's kernels, which its defaults and the table's title say.",
     "Megatron-Bridge, data parallel":
@@ -84,12 +87,40 @@ def details(done):
     return out
 
 
+# Of a trace's options: what families say in another way, or what changes no time worth a word.
+NOT_COMPARED = {"cluster", "nodes", "profile", "validated", "steps", "seed", "jitter", "slow_ranks",
+                "batch", "sequence_length", "accumulation", "passes", "max_grad_norm",
+                "optimizer_states", "checkpointing", "recompute"}
+# Profiles whose numbers come from rows of their family.
+FITTED = {"mosaic", "deepspeed", "megatron", "torchtitan", "torchtitan-compile", "fused"}
+
+
+def text_of(value):
+    """As the program compares the value of an option (sim/validation/simulated_run.cpp)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "given" if value else "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def options_of(rows):
+    """By name, the values that any of these runs had."""
+    seen = {}
+    for row in rows:
+        for name, value in row.report["options"].items():
+            if name not in NOT_COMPARED:
+                seen.setdefault(name, set()).add(text_of(value))
+    return {name: sorted(values) for name, values in sorted(seen.items())}
+
+
 def families(rows, measured, memory):
     """What the program says of its own error; `memory` was compared elsewhere."""
     done = [r for r in rows if r.error is not None]
     out = []
-    for (family, profile, gpu), same in groups(
-            done, lambda r: (r.family, r.profile, r.report["gpu"])).items():
+    for (family, profile, gpu, offload), same in groups(
+            done,
+            lambda r: (r.family, r.profile, r.report["gpu"], r.sizes()["offload"])).items():
         span = lambda key: [min(r.report[key] for r in same), max(r.report[key] for r in same)]
         others = left_out(same)
         sizes = [r.sizes() for r in same]
@@ -100,7 +131,9 @@ def families(rows, measured, memory):
                     "ranks": span("ranks"), "parameters": span("parameters"),
                     "sequence": between("sequence"), "tokens": between("tokens"),
                     "checkpointing": sorted({s["checkpointing"] for s in sizes}),
-                    "offload": sorted({s["offload"] for s in sizes})[-1], "rows": len(same),
+                    "offload": offload, "frozen": sizes[0]["frozen"],
+                    "micro_batches": between("micro_batches"), "fitted": profile in FITTED,
+                    "options": options_of(same), "rows": len(same),
                     "p90": round(max(p90([r.error for r in same]), p90(others) if others else 0),
                                  3)})
     lines = lambda items: ",\n".join("    " + json.dumps(item) for item in items)
