@@ -89,7 +89,6 @@ BlockPart block_part(const ModuleCost& cost) {
 
 Recomputed recomputed(const ModuleCost& cost, const Recompute& what, const KeptActivations& kept) {
   Recomputed out;
-  out.again.kernels = 0;
   const BlockPart part = block_part(cost);
   if (part.kind == BlockPart::Kind::other) return out;
   const bool attention = part.kind == BlockPart::Kind::attention;

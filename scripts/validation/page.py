@@ -8,6 +8,8 @@ from .figures import groups, kendall_tau, left_out, mean, p90
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f",
            "#bcbd22", "#e377c2", "#000000")
+# Profiles whose numbers come from rows of their family.
+FITTED = {"mosaic", "deepspeed", "megatron", "torchtitan", "torchtitan-compile", "fused"}
 NOTES = {
     "InternEvo, zero1 over all ranks":
         "Said as `sharded_data_parallel`: InternEvo gives whole parameters to ranks and broadcasts "
@@ -15,8 +17,9 @@ NOTES = {
         "the owner. As `zero1`, which cuts a slice for each of 1,024 ranks, that run is 66 % too "
         "slow.",
     "fsdp_qlora, LoRA":
-        "Of AnswerDotAI's benchmarks of March 2024. Nothing was fitted to these rows, nor to those "
-        "of QLoRA.",
+        "AnswerDotAI's benchmarks of March 2024. Nothing was fitted to these rows, nor to those of "
+        "QLoRA. Said as `fully_shard`: fsdp_qlora wraps every adapter apart, inside of blocks that "
+        "are units, so that FSDP1 gathers adapters one by one and reduces them alone.",
     "LLaMA-Factory + DeepSpeed, single":
         "Checkpointed and with Liger's kernels, which its defaults and the table's title say.",
     "Megatron-Bridge, data parallel":
@@ -62,8 +65,12 @@ def summary(done):
            "do not fit |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for (family, profile), same in groups(done, lambda r: (r.family, r.profile)).items():
         out.append("| " + " | ".join(map(str, [family, profile, *cells_of(same)])) + " |")
-    if done:
-        out.append("| " + " | ".join(map(str, ["**all**", "", *cells_of(done)])) + " |")
+    fitted = [r for r in done if r.profile in FITTED]
+    for name, some in (("**all of profiles that were fitted to their rows**", fitted),
+                       ("**all of others**", [r for r in done if r.profile not in FITTED]),
+                       ("**all**", done)):
+        if some:
+            out.append("| " + " | ".join(map(str, [name, "", *cells_of(some)])) + " |")
     return out + [""]
 
 
@@ -91,8 +98,6 @@ def details(done):
 NOT_COMPARED = {"cluster", "nodes", "profile", "validated", "steps", "seed", "jitter", "slow_ranks",
                 "batch", "sequence_length", "accumulation", "passes", "max_grad_norm",
                 "optimizer_states", "checkpointing", "recompute"}
-# Profiles whose numbers come from rows of their family.
-FITTED = {"mosaic", "deepspeed", "megatron", "torchtitan", "torchtitan-compile", "fused"}
 
 
 def text_of(value):
@@ -126,7 +131,7 @@ def families(rows, measured, memory):
         sizes = [r.sizes() for r in same]
         between = lambda key: [min(s[key] for s in sizes), max(s[key] for s in sizes)]
         out.append({"name": family, "profile": profile, "gpu": gpu,
-                    "clusters": sorted({r.preset for r in same}),
+                    "clusters": sorted({r.cluster_name() for r in same}),
                     "schemes": sorted({r.report["scheme"] for r in same}),
                     "ranks": span("ranks"), "parameters": span("parameters"),
                     "sequence": between("sequence"), "tokens": between("tokens"),

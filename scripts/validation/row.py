@@ -33,6 +33,11 @@ class Row:
                 "frozen": "" if "--lora" not in self.options
                 else "QLoRA" if "base=nf4" in self.option("--lora", "") else "LoRA"}
 
+    def cluster_name(self):
+        """The preset; a run on other links is near to none of it."""
+        other = set(self.changes) - {"gpus_per_node"}
+        return f"{self.preset} with another {' and '.join(sorted(other))}" if other else self.preset
+
     def key(self):
         """Text that two equal simulations share."""
         return json.dumps([self.profile, self.preset, self.changes, self.nodes, self.model,

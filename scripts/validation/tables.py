@@ -166,34 +166,31 @@ def profile_of(line):
 
 def adapted(line):
     """A line of fsdp_qlora: frozen weights in bf16 or nf4, adapters of rank 64 beside all linear
-    layers but the attention's last, blocks and adapters wrapped apart (train.py)."""
+    layers but the attention's last (train.py)."""
     if not line["framework"].startswith("fsdp_qlora"):
         return "LoRA on sequences of any length"
     gpus, length, batch = numbers(line, "gpus", "seq", "micro_batch")
     hidden, layers, inner, heads, kv_heads, vocabulary = ADAPTED[line["model"]]
     dims = {"hidden": hidden, "layers": layers, "ffn": inner, "heads": heads, "vocab": vocabulary,
             "kv_heads": kv_heads, "model": line["model"]}
-    targets = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj",
-               "mlp.up_proj", "mlp.down_proj")
-    blocks = [f"model.layers.{k}" for k in range(layers)]
-    units = [f"{block}{rest}" for block in blocks
-             for rest in ["", *(f".{t}.lora_{m}" for t in targets for m in "AB")]]
     base = ",base=nf4" if "QLoRA" in line["scheme"] else ""
-    names = ",".join(target.split(".")[1] for target in targets)
-    scheme = "no_shard" if line["scheme"].startswith("ddp") else "full_shard"
+    whole = line["scheme"].startswith("ddp")
+    scheme = "replicate" if whole else "fully_shard"
+    dtypes = (["--param-dtype", "bf16"] if whole
+              else ["--sharded-dtype", "bf16", "--reduce-dtype", "bf16"])
     cluster = (CLUSTERS[line["gpu"]], {"gpus_per_node": gpus})
-    if "x8/x8" in line["gpu"]:  # half the lanes, to the host as well
-        cluster[1].update(intra_node={"bytes_per_s": 16e9, "shared_bytes_per_s": 10e9},
-                          host={"bytes_per_s": 16e9})
+    if "x8/x8" in line["gpu"]:  # "an older motherboard and slow PCI lanes": 8 of PCIe 3
+        cluster[1].update(intra_node={"bytes_per_s": 8e9, "shared_bytes_per_s": 5e9},
+                          host={"bytes_per_s": 8e9})
     return Row(family=f"fsdp_qlora, {line['scheme'].split()[-1]}", system=line["gpu"],
                name=f"{line['model']}, {length} tokens, {gpus} {line['gpu']}, batch {batch}, "
                     f"{scheme}, {line['precision']}"
                     f"{', offloaded parameters' if line['offload'] else ''}",
                profile="eager", cluster=cluster, ranks=gpus, model=llama(dims, length),
                seconds=float(line["step_time_s"]),
-               options=["--scheme", scheme, "--units", ",".join(units), "--lora",
-                        f"rank=64,alpha=16,target={names}{base}", "--sharded-dtype", "bf16",
-                        "--reduce-dtype", "bf16", "--batch", batch, "--sequence-length", length,
+               options=["--scheme", scheme, *dtypes, "--lora",
+                        "rank=64,alpha=16,target=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj"
+                        + base, "--batch", batch, "--sequence-length", length,
                         "--checkpointing", "full"]
                + (["--offload-params"] if line["offload"] else []))
 

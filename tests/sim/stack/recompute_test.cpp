@@ -10,11 +10,11 @@
 namespace tessera::sim {
 namespace {
 
-const char* const llama = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 100,
+const char* const recomputed_llama = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 100,
   "hidden_size": 1024, "num_hidden_layers": 3, "intermediate_size": 3072,
   "num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 512})";
 
-struct Outcome {
+struct RecomputedRun {
   std::int64_t peak = 0;
   Time step = 0;
 };
@@ -30,8 +30,8 @@ SimulateOptions options_with(const Recompute& recompute, const char* profile = "
   return options;
 }
 
-Outcome outcome(const Recompute& recompute, const char* profile = "eager") {
-  const auto model = parse_model(llama, "llama");
+RecomputedRun recomputed_run(const Recompute& recompute, const char* profile = "eager") {
+  const auto model = parse_model(recomputed_llama, "llama");
   SimulateOptions options = options_with(recompute, profile);
   test::VectorSink sink;
   options.sink = &sink;
@@ -44,12 +44,12 @@ Outcome outcome(const Recompute& recompute, const char* profile = "eager") {
 }  // namespace
 
 TEST_CASE("what backward computes again is neither kept nor free", "[stack][recompute]") {
-  const Outcome all = outcome({});
-  const Outcome norm = outcome({.norm = true});
-  const Outcome activation = outcome({.activation = true});
-  const Outcome ffn = outcome({.ffn = true});
-  const Outcome qkv = outcome({.qkv = true});
-  const Outcome attention = outcome({.attention = true});
+  const RecomputedRun all = recomputed_run({});
+  const RecomputedRun norm = recomputed_run({.norm = true});
+  const RecomputedRun activation = recomputed_run({.activation = true});
+  const RecomputedRun ffn = recomputed_run({.ffn = true});
+  const RecomputedRun qkv = recomputed_run({.qkv = true});
+  const RecomputedRun attention = recomputed_run({.attention = true});
   CHECK(norm.peak < all.peak);
   CHECK(ffn.peak < activation.peak);
   CHECK(activation.peak < all.peak);
@@ -64,21 +64,21 @@ TEST_CASE("a layer keeps less by the bytes of what is computed again", "[stack][
   // Two of three layers are kept as a whole at the peak; the third is there again.
   const double tokens = 16 * 512, layers = 3;
   const double of_norms = tokens * layers * 2 * (1024 + 1024);
-  const auto less = static_cast<double>(outcome({}).peak - outcome({.norm = true}).peak);
+  const auto less = static_cast<double>(recomputed_run({}).peak - recomputed_run({.norm = true}).peak);
   CHECK(less > of_norms / 2);
   CHECK(less <= of_norms);
 }
 
 TEST_CASE("a stack that keeps no normalised inputs spares and pays nothing for them",
           "[stack][recompute]") {
-  const Outcome all = outcome({}, "compile");
-  const Outcome norm = outcome({.norm = true}, "compile");
+  const RecomputedRun all = recomputed_run({}, "compile");
+  const RecomputedRun norm = recomputed_run({.norm = true}, "compile");
   CHECK(norm.peak == all.peak);
   CHECK(norm.step == all.step);
 }
 
 TEST_CASE("recompute is refused where it could mean nothing", "[stack][recompute]") {
-  const auto model = parse_model(llama, "llama");
+  const auto model = parse_model(recomputed_llama, "llama");
   SimulateOptions options = options_with({.norm = true});
   options.training.checkpointing = ActivationCheckpointing::full;
   CHECK(simulate(*model, options).status().code() == Code::invalid_argument);
@@ -93,7 +93,7 @@ TEST_CASE("recompute is refused where it could mean nothing", "[stack][recompute
 }
 
 TEST_CASE("another recomputation than the validated one is said to be far", "[error][recompute]") {
-  const auto model = parse_model(llama, "llama");
+  const auto model = parse_model(recomputed_llama, "llama");
   CHECK(run_of(*model, options_with({.norm = true, .ffn = true})).checkpointing == "norm+ffn");
   CHECK(run_of(*model, options_with({})).checkpointing == "none");
 }
