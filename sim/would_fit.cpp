@@ -120,9 +120,7 @@ std::vector<std::string> what_would_fit(const Model& model, const SimulateOption
   if (trials.fits(least_of_a_batch)) {
     try_memory(trials, model, options);
     if (!full) {
-      trials.tried("--checkpointing full", [](SimulateOptions& o) {
-        checkpoint_all(o);
-      });
+      trials.tried("--checkpointing full", [](SimulateOptions& o) { checkpoint_all(o); });
     }
     try_batches(trials, options, false);
     if (trials.found().empty() && !full) try_batches(trials, options, true);

@@ -149,8 +149,9 @@ class AdapterInsertion {
   }
 
   void note() {
-    out_.cost_note += fmt::format("{}{} frozen weights are counted as the {} elements that hold them",
-                                  out_.cost_note.empty() ? "" : "; ", packed_, elements_);
+    out_.cost_note +=
+        fmt::format("{}{} frozen weights are counted as the {} elements that hold them",
+                    out_.cost_note.empty() ? "" : "; ", packed_, elements_);
   }
 
   const Model& from_;

@@ -26,8 +26,8 @@ std::optional<std::vector<bool>> by_shape(const std::vector<LinearShape>& linear
   std::vector<bool> out;
   for (const LinearShape& linear : linears) {
     const auto found = std::find_if(trained.begin(), trained.end(), [&](const Shape& shape) {
-      return linear.count == 1 && (shape == Shape{linear.out, linear.in} ||
-                                   shape == Shape{linear.in, linear.out});
+      return linear.count == 1 &&
+             (shape == Shape{linear.out, linear.in} || shape == Shape{linear.in, linear.out});
     });
     out.push_back(found != trained.end());
     if (found != trained.end()) trained.erase(found);

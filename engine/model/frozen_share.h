@@ -35,7 +35,7 @@ class FrozenShare {
  private:
   void add(const Model& model, const Module& module, const std::vector<ParameterId>& used);
 
-  std::vector<double> trained_;             // by ModuleId, as the rest
+  std::vector<double> trained_;  // by ModuleId, as the rest
   std::vector<std::vector<bool>> linears_;
   std::vector<bool> saves_;
   std::vector<Packed> packed_;

@@ -77,9 +77,9 @@ struct OptionForm<Recompute> {
       const auto part = std::find_if(parts.begin(), parts.end(),
                                      [&](const auto& known) { return text == known.first; });
       if (part == parts.end()) {
-        return Status(Code::invalid_argument,
-                      fmt::format("--recompute '{}': give norm, activation, ffn, qkv or attention",
-                                  text));
+        return Status(
+            Code::invalid_argument,
+            fmt::format("--recompute '{}': give norm, activation, ffn, qkv or attention", text));
       }
       recompute.*part->second = true;
     }
@@ -148,7 +148,13 @@ const OptionList<TrainingOptions>& list() {
                 .more = "norm: what normalisations return; activation: what the last matrix of an "
                         "MLP multiplies; ffn, attention: all but the last product, with the "
                         "normalisation; as LLM.Q does",
-                .needs = {{"checkpointing", {"none"}}}});
+                .needs = {{"checkpointing", {"none"}}}})
+          .add(&O::offload_activations,
+               {.name = "offload_activations",
+                .help = "Of so many blocks, from the first, activations wait in host memory until "
+                        "backward",
+                .more = "of checkpointed ones their inputs. Two blocks' worth is on the device",
+                .most = 100'000});
   return all;
 }
 

@@ -75,12 +75,24 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry, std::size_t next
                                                : ancestors);
 }
 
+// How many blocks come before the one that holds it; none: -1.
+std::int32_t PassProgram::block_number(ModuleId id) const {
+  for (ModuleId m = id; m.valid(); m = module(m).parent) {
+    if (module(m).is_block) return blocks_[m.index()];
+  }
+  return -1;
+}
+
 bool PassProgram::checkpointed(ModuleId id) const {
   if (options_->checkpointing == ActivationCheckpointing::none) return false;
-  for (ModuleId m = id; m.valid(); m = module(m).parent) {
-    if (module(m).is_block) return blocks_[m.index()] % options_->checkpoint_every == 0;
-  }
-  return false;
+  const std::int32_t block = block_number(id);
+  return block >= 0 && block % options_->checkpoint_every == 0;
+}
+
+// What is computed again in backward is used at once.
+bool PassProgram::offloads(ModuleId id, Pass pass) const {
+  const std::int32_t block = block_number(id);
+  return block >= 0 && block < options_->offload_activations && pass != Pass::recompute;
 }
 
 // What checkpointing keeps of a block's or a module's own activations beside the block's input.
@@ -156,6 +168,7 @@ ModuleWork PassProgram::priced(std::size_t entry, Pass pass, const ModuleCost& c
   if (!frozen_.saves(id)) out.saves = {};
   const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
   if (!keeps() || !needed || !flow_.runs_backward(entry)) out.saves = {};
+  out.offloads = offloads(id, pass);
   return out;
 }
 
@@ -247,6 +260,7 @@ Status PassProgram::enter_forward(ModuleId id) {
 ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
   ModuleWork out{.module = block, .pass = pass, .on_device = options_->on_device};
   out.saves = per_batch(module(block).checkpoint_bytes) + remembered(block);
+  out.offloads = offloads(block, pass);
   if (!options_->memory) return out;
   ModuleMemory own = options_->memory(block, pass);
   out.saves = own.saves;

@@ -44,6 +44,8 @@ class PassProgram {
   ModuleWork layer(std::size_t entry, Pass pass) const;
   ModuleWork loss(std::size_t entry, Pass pass) const;
   ModuleWork priced(std::size_t entry, Pass pass, const ModuleCost& cost) const;
+  std::int32_t block_number(ModuleId id) const;
+  bool offloads(ModuleId id, Pass pass) const;
   Bytes remembered(ModuleId id) const;
   Bytes unneeded(ModuleId id, const ModuleCost& cost) const;
   Recomputed not_kept(ModuleId id) const;

@@ -137,10 +137,12 @@ Status check_recompute(const Model& model, const Recompute& what) {
   const bool missing_mlp = (what.ffn || what.activation) && !mlp;
   if (!missing_attention && !missing_mlp && (!what.norm || attention || mlp)) return {};
   return Status(Code::not_supported,
-                fmt::format("recompute {}: {} has no {} whose matrices are known as a whole: choose "
-                            "--checkpointing full",
+                fmt::format("recompute {}: {} has no {} whose matrices are known as a whole: "
+                            "choose --checkpointing full",
                             to_text(what), model.name,
-                            missing_mlp ? "MLP" : missing_attention ? "attention" : "block"));
+                            missing_mlp         ? "MLP"
+                            : missing_attention ? "attention"
+                                                : "block"));
 }
 
 }  // namespace tessera

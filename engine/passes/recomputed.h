@@ -22,8 +22,8 @@ struct BlockPart {
 BlockPart block_part(const ModuleCost& cost);
 
 struct Recomputed {
-  double bytes = 0;                     // per token, that are not kept
-  ModuleCost again = {.kernels = 0};    // of forward, that backward repeats
+  double bytes = 0;                   // per token, that are not kept
+  ModuleCost again = {.kernels = 0};  // of forward, that backward repeats
 };
 /// REQUIRES: costs as the stack has them that `kept` describes.
 Recomputed recomputed(const ModuleCost& cost, const Recompute& what, const KeptActivations& kept);

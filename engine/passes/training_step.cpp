@@ -145,6 +145,10 @@ class TrainingSteps::Programs {
  private:
   Status check(const TrainingOptions& options) const {
     const Recompute& again = options.recompute;
+    if (options.offload_activations > 0 && options.memory) {
+      return Status(Code::not_supported,
+                    "offload_activations: memory that is planned before a run stays where it is");
+    }
     if (!again.any()) return {};
     if (options.body || options.memory) {
       return Status(Code::not_supported,

@@ -159,8 +159,9 @@ double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, doubl
   const double part = static_cast<double>(shape.bytes.value) / shape.ranks;
   const double near = shape.ranks_per_node - 1 + inside.end_steps / 2;
   const double far = shape.ranks - shape.ranks_per_node;
-  const double link = inside.bytes_per_s * inside.efficiency *
-                      (cluster.nccl.nvlink ? pieces_share : 1 / queue(inside, shape.ranks_per_node));
+  const double reached =
+      cluster.nccl.nvlink ? pieces_share : 1 / queue(inside, shape.ranks_per_node);
+  const double link = inside.bytes_per_s * inside.efficiency * reached;
   const double inside_us = part * std::max(near / link, 1 / pair_bytes_per_s) * 1e6;
   // Of what a pod's nodes send, most leaves it where there are many pods.
   const double leaving = static_cast<double>(out.nodes_per_pod) *

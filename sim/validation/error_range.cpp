@@ -34,8 +34,8 @@ void add_training(const SimulatedRun& run, const RunFamily& f, std::vector<std::
   };
   tokens(run.sequence, f.sequence, "its sequences");
   tokens(run.tokens, f.tokens, "its micro-batches");
-  if (run.micro_batches > 0 && beyond(static_cast<double>(run.micro_batches), f.micro_batches,
-                                      micro_batches_beyond)) {
+  if (run.micro_batches > 0 &&
+      beyond(static_cast<double>(run.micro_batches), f.micro_batches, micro_batches_beyond)) {
     out.push_back(fmt::format("its steps have {:.0f} to {:.0f} micro-batches",
                               f.micro_batches.least, f.micro_batches.most));
   }

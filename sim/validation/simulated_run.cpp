@@ -89,8 +89,8 @@ std::string text_of(const OptionValue& value) {
 // Those of the scheme, and those of a step that are no sizes.
 std::vector<std::pair<std::string, std::string>> options_beside(const Model& model,
                                                                 const SimulateOptions& options) {
-  constexpr std::array<std::string_view, 3> of_steps = {"sync_every_micro_batch",
-                                                        "optimizer_dtype", "checkpoint_every"};
+  constexpr std::array<std::string_view, 3> of_steps = {"sync_every_micro_batch", "optimizer_dtype",
+                                                        "checkpoint_every"};
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& [name, value] : options_of(options.scheme, model)) {
     out.emplace_back(name, text_of(value));
@@ -135,6 +135,9 @@ SimulatedRun run_of(const Model& model, const SimulateOptions& options) {
                    .options = options_beside(model, options),
                    .beside = unlike_all(model, options)};
   std::visit(SchemeFacts{run}, options.scheme);
+  if (training.offload_activations > 0) {
+    run.offload += run.offload.empty() ? "activations" : " and activations";
+  }
   return run;
 }
 

@@ -194,6 +194,7 @@ const std::vector<FlagCase> planning_cases = {
     {"--checkpoint-every", "2", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--recompute", "norm", ""},
+    {"--offload-activations", "1", ""},
     {"--lora", "rank=2,target=all-linear", ""},
     {"--passes", "eval,train,step", ""}};
 

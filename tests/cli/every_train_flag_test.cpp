@@ -166,6 +166,7 @@ const std::vector<FlagCase> cases = {
     {"--checkpointing", "full", "--trace flags/x.tessera "},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--recompute", "norm", ""},
+    {"--offload-activations", "1", ""},
     {"--gradient-divide-factor", "3", ""}};
 
 // How fast, how long or by which means: no number and no file tells. Each has tests of its own.

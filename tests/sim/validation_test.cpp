@@ -59,15 +59,17 @@ TEST_CASE("options that no validated run had are named", "[error]") {
   CHECK(with([](auto&, auto& scheme) {
           scheme.reshard_after_forward = ReshardAfterForward::never;
         }).find("its reshard_after_forward is auto") != std::string::npos);
-  CHECK(with([](auto&, auto& scheme) { scheme.sharded_dtype = DType::bfloat16; })
-            .find("its sharded_dtype is float32") != std::string::npos);
-  CHECK(with([](auto& options, auto&) { options.training.accumulation = 512; })
-            .find("its steps have 1 to 1 micro-batches") != std::string::npos);
+  CHECK(with([](auto&, auto& scheme) {
+          scheme.sharded_dtype = DType::bfloat16;
+        }).find("its sharded_dtype is float32") != std::string::npos);
+  CHECK(with([](auto& options, auto&) {
+          options.training.accumulation = 512;
+        }).find("its steps have 1 to 1 micro-batches") != std::string::npos);
 }
 
 TEST_CASE("few runs are not nine in ten, and fitted ones say so", "[error]") {
-  const SimulatedRun run{"torchtitan", "H100 SXM 80 GB",     "dgx-h100",
-                         "fully_shard", 8, Numel{8'000'000'000}};
+  const SimulatedRun run{"torchtitan",        "H100 SXM 80 GB", "dgx-h100", "fully_shard", 8,
+                         Numel{8'000'000'000}};
   const std::string text = step_time_error(run).text;
   CHECK(text.find("for all 6 runs of torchtitan FSDP2") != std::string::npos);
   CHECK(text.find("which its profile was fitted to") != std::string::npos);

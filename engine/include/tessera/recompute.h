@@ -25,10 +25,10 @@ std::string to_text(const Recompute& recompute);
 
 /// What a stack keeps of a block, and so what is spared by computing it again.
 struct KeptActivations {
-  double input_bytes = 2;   // of an element of what matrices multiply; 1: in 8 bit alone
-  bool norms = true;        // what normalisations return; or backward computes it again anyway
-  bool gates = true;        // what an activation function returns, beside its product with a gate
-  double elementwise = 1;   // bytes moved beside those of well fused kernels
+  double input_bytes = 2;  // of an element of what matrices multiply; 1: in 8 bit alone
+  bool norms = true;       // what normalisations return; or backward computes it again anyway
+  bool gates = true;       // what an activation function returns, beside its product with a gate
+  double elementwise = 1;  // bytes moved beside those of well fused kernels
 };
 
 }  // namespace tessera

@@ -67,8 +67,8 @@ TEST_CASE("inputs of frozen matrices are not kept", "[stack][lora]") {
 
 TEST_CASE("a packed base holds a quarter and is unpacked whenever it is used", "[stack][lora]") {
   const Model packed = with("rank=8,target=q_proj,base=nf4");
-  const ParameterId weight = packed.module(packed.find_module("model.layers.0.mlp.up_proj"))
-                                 .parameters.front();
+  const ParameterId weight =
+      packed.module(packed.find_module("model.layers.0.mlp.up_proj")).parameters.front();
   CHECK(packed.parameter(weight).name == "model.layers.0.mlp.up_proj.qweight");
   CHECK(packed.parameter(weight).numel().value == 8192 * 24576 / 4);
   CHECK(packed.buffers.size() == 2 * 7);

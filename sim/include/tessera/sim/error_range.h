@@ -36,7 +36,7 @@ struct SimulatedRun {
   std::string offload = {};               // "optimizer", "parameters to NVMe"; empty: nothing
   std::string frozen = {};                // "LoRA", "QLoRA", "some"; empty: all is trained
   std::string memory_profile = {};        // whose memory is the same; empty: `profile`
-  std::int64_t micro_batches = 0;  // of a step; 0: any
+  std::int64_t micro_batches = 0;         // of a step; 0: any
   /// Other options that it was made with, by name: "reduce_dtype" and "bfloat16".
   std::vector<std::pair<std::string, std::string>> options = {};
   /// What all validated runs are and this one is not: "it has no experts".
