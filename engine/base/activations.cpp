@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "tessera/assert.h"
@@ -155,13 +156,13 @@ Status Activations::fetch_blocks(ModuleId module, const Cause& why) {
   ModuleId last = block_of(module);
   int blocks = 1;
   bool waits = true;
-  std::vector<std::int32_t> seen(saved_.size(), 0);
+  std::map<ModuleId, std::size_t> seen;
   for (auto id = offloaded_.rbegin(); id != offloaded_.rend(); ++id) {
     const ModuleId block = block_of(*id);
     if (block != last && ++blocks > 2) break;
     last = block;
     Stack& saved = stack(*id);
-    Saved& next = saved[saved.size() - 1 - static_cast<std::size_t>(seen[id->index()]++)];
+    Saved& next = saved[saved.size() - 1 - seen[*id]++];
     if (next.buffer.valid()) continue;
     // Memory of what backward has used is free from here on.
     if (std::exchange(waits, false)) {

@@ -24,7 +24,7 @@ NOTES = {
         "Checkpointed and with Liger's kernels, which its defaults and the table's title say.",
     "Megatron-Bridge, data parallel":
         "Nothing was fitted to these rows. 70B on GB200 and GB300 offloads the activations of 40 "
-        "and 20 layers (`cpu_offloading_num_layers` of its recipes), which cannot be said.",
+        "and 20 layers (`cpu_offloading_num_layers` of its recipes).",
     "torchtitan FSDP2, fsdp2 full shard":
         "`torchtitan` was fitted to two eager rows; those of fp8 and of `torchtitan-compile` were "
         "not looked at before.",
@@ -97,7 +97,7 @@ def details(done):
 # Of a trace's options: what families say in another way, or what changes no time worth a word.
 NOT_COMPARED = {"cluster", "nodes", "profile", "validated", "steps", "seed", "jitter", "slow_ranks",
                 "batch", "sequence_length", "accumulation", "passes", "max_grad_norm",
-                "optimizer_states", "checkpointing", "recompute"}
+                "optimizer_states", "checkpointing", "recompute", "offload_activations"}
 
 
 def text_of(value):

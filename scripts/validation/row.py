@@ -29,7 +29,8 @@ class Row:
                 "checkpointing": self.option("--checkpointing",
                                              self.option("--recompute", "none").replace(",", "+")),
                 "offload": "optimizer" if "--offload-optimizer" in self.options
-                else "parameters" if "--offload-params" in self.options else "",
+                else "parameters" if "--offload-params" in self.options
+                else "activations" if "--offload-activations" in self.options else "",
                 "frozen": "" if "--lora" not in self.options
                 else "QLoRA" if "base=nf4" in self.option("--lora", "") else "LoRA"}
 

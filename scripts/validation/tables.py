@@ -36,6 +36,7 @@ ADAPTED = {"Llama-2-7B": (4096, 32, 11008, 32, 32, 32000),
 PARALLEL = ("tp", "pp", "cp", "ep", "ring")
 LLAMA3 = {"8B": {"hidden": 4096, "layers": 32, "ffn": 14336, "heads": 32},
           "70B": {"hidden": 8192, "layers": 80, "ffn": 28672, "heads": 64}}
+OFFLOADED_LAYERS = {"gb200-nvl72": 40, "gb300-nvl72": 20}
 BRIDGE_CLUSTERS = {"DGX-H100": ("dgx-h100", 8), "DGX-B200": ("dgx-b200", 8),
                    "DGX-B300": ("dgx-b300", 8), "DGX-GB200": ("gb200-nvl72", 64),
                    "DGX-GB300": ("gb300-nvl72", 64)}
@@ -228,8 +229,7 @@ def bridge(line):
     if "LLAMA3_" not in line["model"] or place is None or "LoRA" in line["section"]:
         return "model, cluster or LoRA"
     # Megatron-Bridge, perf_recipes/llama/gb[23]00/llama3.py: cpu_offloading_num_layers.
-    if line["model"].endswith("70B") and "GB" in line["system"]:
-        return "offloaded activations"
+    moved = OFFLOADED_LAYERS.get(place[0], 0) if line["model"].endswith("70B") else 0
     gpus, batch, length, whole, sharded = numbers(line, "gpus", "mbs", "seq", "gbs", "fsdp")
     rate = float(line["tokens_per_s_per_gpu"].split()[0])
     dims = dict(model, vocab=128256, kv_heads=8, model=line["model"])
@@ -240,7 +240,8 @@ def bridge(line):
                model=llama(dims, length), seconds=whole * length / (rate * gpus),
                options=["--scheme", "fully_shard" if sharded > 1 else "zero1", "--batch", batch,
                         "--sequence-length", length, "--accumulation", whole // gpus // batch]
-               + (["--matmul-dtype", "fp8"] if "FP8" in line["precision"] else []))
+               + (["--matmul-dtype", "fp8"] if "FP8" in line["precision"] else [])
+               + (["--offload-activations", moved] if moved else []))
 
 
 TABLES = {"mosaic_mpt.csv": mosaic, "deepspeed_zero3_azure.csv": azure,

@@ -51,7 +51,9 @@ void add_training(const SimulatedRun& run, const RunFamily& f, std::vector<std::
   }
   for (const auto& [name, value] : run.options) {
     const auto seen = f.options.find(name);
-    if (seen == f.options.end() || among(seen->second, value)) continue;
+    // An option of another scheme is another option.
+    if (seen == f.options.end() || !among(f.schemes, run.scheme) || among(seen->second, value))
+      continue;
     out.push_back(fmt::format("its {} is {}", name, fmt::join(seen->second, " or ")));
   }
   out.insert(out.end(), run.beside.begin(), run.beside.end());
@@ -168,8 +170,9 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
     if (f.operation != name_of(shape.kind)) {
       out.push_back(fmt::format("its operation is {}", f.operation));
     }
-    const bool one_node = shape.nodes == 1 && f.nodes.most == 1;
-    if (!one_node && (f.nodes.most == 1 || beyond(shape.nodes, f.nodes, nodes_beyond))) {
+    // Between two nodes is a network, within one there is none.
+    const bool alike = (shape.nodes == 1) == (f.nodes.most == 1);
+    if (!alike || beyond(shape.nodes, f.nodes, nodes_beyond)) {
       out.push_back(f.nodes.most == 1 ? std::string("it is of one node")
                                       : fmt::format("it is of {:.0f} to {:.0f} nodes",
                                                     f.nodes.least, f.nodes.most));

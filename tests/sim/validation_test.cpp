@@ -67,6 +67,18 @@ TEST_CASE("options that no validated run had are named", "[error]") {
         }).find("its steps have 1 to 1 micro-batches") != std::string::npos);
 }
 
+TEST_CASE("collectives of one node say nothing of two, nor the other way round", "[error]") {
+  const CollectiveShape one{OpKind::all_reduce, Bytes{1 << 20}, 8, 1, 8};
+  const CollectiveShape two{OpKind::all_reduce, Bytes{1 << 20}, 16, 2, 8};
+  const auto near = [](const char* cluster, const CollectiveShape& shape) {
+    return collective_error(cluster, shape, shape.bytes, shape.bytes).near;
+  };
+  CHECK(near("a3-megagpu-8g", two));
+  CHECK_FALSE(near("a3-megagpu-8g", one));
+  CHECK(near("nd-h100-v5", one));
+  CHECK_FALSE(near("nd-h100-v5", two));
+}
+
 TEST_CASE("few runs are not nine in ten, and fitted ones say so", "[error]") {
   const SimulatedRun run{"torchtitan",        "H100 SXM 80 GB", "dgx-h100", "fully_shard", 8,
                          Numel{8'000'000'000}};
