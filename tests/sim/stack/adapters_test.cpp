@@ -23,6 +23,7 @@ Model with(const char* lora) { return *with_lora(base(), *parse_lora(lora)); }
 struct AdaptedRun {
   Time compute = 0;
   std::int64_t peak = 0;
+  Bytes buffers{};
 };
 
 AdaptedRun adapted_run(const Model& model) {
@@ -39,7 +40,8 @@ AdaptedRun adapted_run(const Model& model) {
   options.sink = &sink;
   const auto summary = simulate(model, options);
   REQUIRE(summary.ok());
-  return {sink.steps.back().compute.front(), summary->peak_reserved.value};
+  return {sink.steps.back().compute.front(), summary->peak_reserved.value,
+          sink.peaks.back().by_class[static_cast<std::size_t>(MemoryClass::buffers)]};
 }
 
 }  // namespace
@@ -75,6 +77,9 @@ TEST_CASE("a packed base holds a quarter and is unpacked whenever it is used", "
   CHECK(packed.cost_note.find("frozen weights are counted as") != std::string::npos);
   const AdaptedRun plain = adapted_run(with("rank=8,target=q_proj"));
   CHECK(adapted_run(packed).compute > plain.compute);
+  CHECK(plain.buffers == Bytes{});  // every rank has all scales, of FSDP's, too
+  CHECK(adapted_run(packed).buffers ==
+        Bytes{std::int64_t{8} * (4 * 8192 * 8192 + 3 * 8192 * 24576) / 64});
   CHECK(adapted_run(packed).peak < plain.peak);
 }
 
