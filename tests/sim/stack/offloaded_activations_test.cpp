@@ -58,7 +58,7 @@ TEST_CASE("offloaded activations leave two blocks' worth on the device", "[stack
 TEST_CASE("a slow path to the host makes a step wait for its activations", "[stack][offload]") {
   constexpr auto none = ActivationCheckpointing::none;
   const Time kept = offloaded_run(0, none).step;
-  CHECK(offloaded_run(8, none, 1e12).step < 1.2 * static_cast<double>(kept));
+  CHECK(10 * offloaded_run(8, none, 1e12).step < 12 * kept);
   CHECK(offloaded_run(8, none, 4e9).step > 2 * kept);
 }
 
