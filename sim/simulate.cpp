@@ -149,18 +149,43 @@ Status check_passes(const Model& model, const std::vector<TrainingPass>& passes)
                 "the passes of a simulated step must end with their only optimizer step");
 }
 
+// FSDP and ZeRO leave a model's buffers as they are: whole, on every rank.
+Status hold_buffers(Runtime& runtime, const Model& model, const Scheme& scheme,
+                    const Engine& engine) {
+  const bool held = std::holds_alternative<ReplicateOptions>(scheme) ||
+                    std::holds_alternative<ShardedDataParallelOptions>(scheme);
+  Bytes bytes{};
+  for (const Buffer& buffer : model.buffers) bytes += buffer.bytes();
+  if (held || bytes == Bytes{}) return {};
+  return runtime
+      .allocate({.bytes = bytes,
+                 .memory_class = MemoryClass::buffers,
+                 .stream = engine.compute_stream(),
+                 .where = runtime.world(),
+                 .cause = {},
+                 .name = "buffers"})
+      .status();
+}
+
 // The host program of models that are known by shape and cost.
 class ShapeProgram final : public HostProgram {
  public:
   static Result<std::unique_ptr<HostProgram>> create(Runtime& runtime, const Model& model,
                                                      const SimulateOptions& options) {
     TESSERA_ASSIGN(auto engine, make_engine(runtime, model, options.scheme));
+    TESSERA_TRY(hold_buffers(runtime, model, options.scheme, *engine));
     return std::unique_ptr<HostProgram>(
         std::make_unique<ShapeProgram>(std::move(engine), model, options));
   }
   ShapeProgram(std::unique_ptr<Engine> engine, const Model& model, const SimulateOptions& options)
       : engine_(std::move(engine)), steps_(*engine_, model), training_(options.training) {
-    training_.sums_in_place = options.stack.saves == StackProfile::Saves::fused;
+    using Saves = StackProfile::Saves;
+    const StackProfile& stack = options.stack;
+    training_.sums_in_place = stack.saves == Saves::fused;
+    training_.kept = {.input_bytes = stack.fp8 && stack.saves == Saves::fused ? 1.0 : 2.0,
+                      .norms = stack.saves != Saves::compiled,
+                      .gates = stack.saves == Saves::eager,
+                      .elementwise = stack.elementwise_bytes};
     if (!training_.adam.state_type) training_.adam.state_type = options.stack.optimizer_dtype;
   }
 

@@ -63,11 +63,16 @@ bool shards_parameters(const Scheme& scheme) {
          std::holds_alternative<Zero3Options>(scheme);
 }
 
+void checkpoint_all(SimulateOptions& o) {
+  o.training.checkpointing = ActivationCheckpointing::full;
+  o.training.checkpoint_every = 1;
+  o.training.recompute = {};
+}
+
 // All at once: if that is not enough, none of them is alone.
 void least_of_a_batch(SimulateOptions& o) {
   o.training.batch = 1;
-  o.training.checkpointing = ActivationCheckpointing::full;
-  o.training.checkpoint_every = 1;
+  checkpoint_all(o);
   o.stack.loss = StackProfile::Loss::chunked;
   if (o.stack.allocator == StackProfile::Allocator::pytorch) {
     o.stack.allocator = StackProfile::Allocator::expandable;
@@ -92,7 +97,7 @@ void try_batches(Trials& trials, const SimulateOptions& options, bool checkpoint
   for (std::int64_t batch = options.training.batch / 2; batch > 0; batch /= 2) {
     const auto change = [&](SimulateOptions& o) {
       o.training.batch = batch;
-      if (checkpointed) o.training.checkpointing = ActivationCheckpointing::full;
+      if (checkpointed) checkpoint_all(o);
     };
     const auto flags =
         fmt::format("{}--batch {}", checkpointed ? "--checkpointing full " : "", batch);
@@ -115,10 +120,7 @@ std::vector<std::string> what_would_fit(const Model& model, const SimulateOption
   if (trials.fits(least_of_a_batch)) {
     try_memory(trials, model, options);
     if (!full) {
-      trials.tried("--checkpointing full", [](SimulateOptions& o) {
-        o.training.checkpointing = ActivationCheckpointing::full;
-        o.training.checkpoint_every = 1;
-      });
+      trials.tried("--checkpointing full", [](SimulateOptions& o) { checkpoint_all(o); });
     }
     try_batches(trials, options, false);
     if (trials.found().empty() && !full) try_batches(trials, options, true);

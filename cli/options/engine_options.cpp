@@ -22,7 +22,8 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
   command
       .add_option("--lora", o.lora,
                   "Trains small matrices beside linear layers, and nothing else: "
-                  "rank=8,alpha=32,target=q_proj,v_proj; all-linear: all of blocks")
+                  "rank=8,alpha=32,target=q_proj,v_proj; all-linear: all of blocks; base=nf4: "
+                  "beside weights of 4 bit (QLoRA)")
       ->default_str("")
       ->group(training_options().title);
   for (const Option& option : training_options().options) {
@@ -160,6 +161,18 @@ Status check_real(const GivenFlags& given, const Scheme& scheme) {
   return {};
 }
 
+// Elements that hold packed weights have 16 bits.
+Status check_packed(const std::optional<LoraOptions>& lora, const Scheme& scheme) {
+  if (!lora || !lora->packed) return {};
+  DType shards = compute_dtype(scheme);
+  if (const auto* own = std::get_if<FullyShardOptions>(&scheme)) shards = own->sharded_dtype;
+  if (const auto* own = std::get_if<Fsdp1Options>(&scheme)) shards = own->original_dtype;
+  if (shards != DType::float32 && compute_dtype(scheme) != DType::float32) return {};
+  return Status(Code::invalid_argument,
+                "--lora base=nf4 packs weights into elements of 16 bits, and shards are float32: "
+                "add --sharded-dtype bf16, or --param-dtype bf16 where there is no such option");
+}
+
 }  // namespace
 
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
@@ -174,6 +187,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   }
   TESSERA_ASSIGN(out.training, training_of(o, model));
   TESSERA_TRY(check_passes(out.training, model));
+  TESSERA_TRY(check_packed(out.lora, out.scheme));
   out.warnings = model_warnings(o.model_path, model);
   out.model = std::move(model);
   if (!o.deepspeed.empty()) {

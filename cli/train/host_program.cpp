@@ -23,6 +23,8 @@ Status check_trained(const TrainingOptions& step) {
   if (step.checkpointing == ActivationCheckpointing::operators) {
     return refused("--checkpointing operators: choose full or none");
   }
+  if (step.recompute.any()) return refused("--recompute: choose --checkpointing full or none");
+  if (step.offload_activations > 0) return refused("--offload-activations");
   if (step.checkpoint_every > 1) return refused("--checkpoint-every");
   if (step.adam.states != 2) return refused("--optimizer-states: AdamW keeps 2");
   if (step.adam.state_type.value_or(StateType::float32) == StateType::float32) return {};

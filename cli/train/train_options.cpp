@@ -232,6 +232,31 @@ Status check_flags(const TrainArguments& a) {
                    {"--cluster", a.runtime.runtime == "simulator", "without --runtime simulator"}});
 }
 
+// Layers with real numbers keep what they keep, in the memory and the dtype that they compute in.
+Status check_kept(const Training& training) {
+  const TrainingOptions& step = training.training;
+  const auto refused = [](const char* why) { return Status(Code::not_supported, why); };
+  if (step.checkpointing == ActivationCheckpointing::operators || step.checkpoint_every > 1) {
+    return refused(
+        "training checkpoints every block as a whole or none: --checkpointing operators and "
+        "--checkpoint-every are for simulate and ops");
+  }
+  if (step.recompute.any()) {
+    return refused(
+        "--recompute is for simulate and ops: training checkpoints every block as a whole or none, "
+        "by --checkpointing full");
+  }
+  if (step.offload_activations > 0) {
+    return refused(
+        "--offload-activations is for simulate and ops: training keeps activations where it "
+        "computes");
+  }
+  if (!training.lora || !training.lora->packed) return {};
+  return refused(
+      "--lora base=nf4 is for simulate and ops: training keeps the frozen weights in the dtype "
+      "that it computes in");
+}
+
 }  // namespace
 
 void add_train_options(CLI::App& command, TrainArguments& a) {
@@ -253,12 +278,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   // Where masters and gathered parameters are different things, these have the dtype of compute.
   engine.scheme.param_dtype = a.dtype;
   TESSERA_ASSIGN(Training training, resolve(engine, ranks));
-  if (training.training.checkpointing == ActivationCheckpointing::operators ||
-      training.training.checkpoint_every > 1) {
-    return Status(Code::not_supported,
-                  "training checkpoints every block as a whole or none: --checkpointing operators "
-                  "and --checkpoint-every are for simulate and ops");
-  }
+  TESSERA_TRY(check_kept(training));
   TrainRun run;
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;

@@ -42,6 +42,8 @@ class AdapterInsertion {
       for (ParameterUse& use : *uses) use = {module(use.module), parameter(use.parameter)};
     }
     for (const ModuleId target : targets_) add_cost(target);
+    out_.buffers.insert(out_.buffers.end(), scales_.begin(), scales_.end());
+    if (packed_ > 0) note();
     return std::move(out_);
   }
 
@@ -76,6 +78,7 @@ class AdapterInsertion {
       Parameter copied = from_.parameter(p);
       copied.module = ModuleId{id};
       copied.requires_grad = false;
+      if (packs(m, copied)) pack(copied);
       p = ParameterId{static_cast<std::int32_t>(out_.parameters.size())};
       out_.parameters.push_back(std::move(copied));
     }
@@ -84,6 +87,26 @@ class AdapterInsertion {
     const auto [in, out] = sizes(ModuleId{static_cast<std::int32_t>(m)});
     add(ModuleId{id}, own.path + ".lora_A", {options_.rank, in});
     add(ModuleId{id}, own.path + ".lora_B", {out, options_.rank});
+  }
+
+  bool packs(std::size_t m, const Parameter& weight) const {
+    if (!options_.packed || !is_linear(from_.modules[m]) || weight.shape.size() != 2) return false;
+    for (ModuleId up = from_.modules[m].parent; up.valid(); up = from_.module(up).parent) {
+      if (from_.module(up).is_block) return true;
+    }
+    return false;
+  }
+
+  // Four numbers to an element of 16 bit.
+  void pack(Parameter& weight) {
+    const std::int64_t numbers = weight.numel().value;
+    packed_ += numbers;
+    weight.shape.back() = (weight.shape.back() + 3) / 4;
+    weight.name = weight.name.substr(0, weight.name.rfind('.')) + ".qweight";
+    weight.dtype = DType::bfloat16;
+    elements_ += weight.numel().value;
+    const std::string scales = weight.name.substr(0, weight.name.rfind('.')) + ".scales";
+    scales_.push_back({scales, {(numbers + 63) / 64}, DType::float32, weight.module});
   }
 
   void add(ModuleId parent, const std::string& path, std::vector<std::int64_t> shape) {
@@ -125,12 +148,20 @@ class AdapterInsertion {
     cost.linears.push_back({options_.rank, out});
   }
 
+  void note() {
+    out_.cost_note +=
+        fmt::format("{}{} frozen weights are counted as the {} elements that hold them",
+                    out_.cost_note.empty() ? "" : "; ", packed_, elements_);
+  }
+
   const Model& from_;
   const LoraOptions& options_;
   const std::set<ModuleId> targets_;
   Model out_;
   std::vector<ModuleId> modules_;        // by old id
   std::vector<ParameterId> parameters_;  // likewise
+  std::vector<Buffer> scales_;           // of packed weights
+  std::int64_t packed_ = 0, elements_ = 0;
 };
 
 bool is_named(const Module& module, const std::string& target) {

@@ -20,7 +20,8 @@ bool is_number(std::string_view text, T& value) {
 Status wrong_part(std::string_view part) {
   return Status(
       Code::invalid_argument,
-      fmt::format("lora: '{}' is none of rank=8, alpha=32 and target=q_proj,v_proj", part));
+      fmt::format("lora: '{}' is none of rank=8, alpha=32, target=q_proj,v_proj and base=nf4",
+                  part));
 }
 
 }  // namespace
@@ -51,6 +52,11 @@ Result<LoraOptions> parse_lora(std::string_view text) {
       if (!is_number(value, options.alpha)) return wrong_part(part);
       targets = false;
       continue;
+    } else if (key == "base") {
+      if (value != "nf4") return wrong_part(part);
+      options.packed = true;
+      targets = false;
+      continue;
     }
     if (!targets || value.empty() || (at != part.npos && key != "target")) return wrong_part(part);
     TESSERA_TRY(again(value));
@@ -66,8 +72,8 @@ Result<LoraOptions> parse_lora(std::string_view text) {
 }
 
 std::string to_text(const LoraOptions& options) {
-  return fmt::format("rank={},alpha={},target={}", options.rank, options.alpha,
-                     fmt::join(options.targets, ","));
+  return fmt::format("rank={},alpha={},target={}{}", options.rank, options.alpha,
+                     fmt::join(options.targets, ","), options.packed ? ",base=nf4" : "");
 }
 
 }  // namespace tessera

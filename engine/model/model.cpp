@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "engine/model/frozen_share.h"
 #include "engine/model/module_graph.h"
 #include "engine/model/tree_builder.h"
+#include "engine/model/used_by.h"
 
 namespace tessera {
 
@@ -88,14 +91,21 @@ double attention_flops(const ModuleCost& cost, std::int64_t sequence_length) {
 // The convention of PaLM (arXiv 2204.02311, appendix B): 6 FLOPs per matmul parameter and token
 // plus 12 * layers * heads * head_dim * sequence per token, attention counted in full although it
 // is causal. Forward is a third of it.
+// Of frozen matrices there is no gradient: a third of their FLOPs is not needed.
 double flops_per_sample(const Model& model, const std::vector<ModuleId>& forward,
                         std::int64_t sequence_length) {
+  const bool frozen = std::any_of(model.parameters.begin(), model.parameters.end(),
+                                  [](const Parameter& p) { return !p.requires_grad; });
+  std::optional<FrozenShare> share;
+  if (frozen) share.emplace(model, used_by(model));
   double flops = 0;
   for (ModuleId id : forward) {
     const ModuleCost& cost = model.module(id).cost;
-    flops += cost.matmul_flops.at(sequence_length) + attention_flops(cost, sequence_length);
+    const double passes = share ? 2 + share->trained(id) : 3;
+    flops += passes * cost.matmul_flops.at(sequence_length);
+    flops += 3 * attention_flops(cost, sequence_length);
   }
-  return 3 * flops;
+  return flops;
 }
 
 double flops_per_sample(const Model& model, std::int64_t sequence_length) {

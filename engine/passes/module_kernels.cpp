@@ -18,10 +18,12 @@ double flops_of(const MatmulShape& s) {
 }  // namespace
 
 void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pass,
-                 std::int64_t batch, std::int64_t sequence_length, bool trained) {
+                 std::int64_t batch, std::int64_t sequence_length,
+                 const std::vector<bool>& trained) {
   const bool backward = pass == ModuleWork::Pass::backward;
   const auto tokens = static_cast<double>(batch * sequence_length);
-  for (const LinearShape& linear : module.linears) {
+  for (std::size_t k = 0; k < module.linears.size(); ++k) {
+    const LinearShape& linear = module.linears[k];
     // Experts share the tokens evenly; a fraction of one is still a row.
     const auto rows = std::max<std::int64_t>(1, std::llround(linear.rows_per_token * tokens));
     if (!backward) {
@@ -30,7 +32,7 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
       continue;
     }
     out.matmuls.push_back({rows, linear.in, linear.out, linear.count, linear.fp8});
-    if (!trained) continue;
+    if (!trained[k]) continue;
     out.matmuls.push_back({linear.in, linear.out, rows, linear.count, linear.fp8,
                            linear.casts_weight ? CastOperands::none : CastOperands::first});
   }

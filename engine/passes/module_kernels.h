@@ -7,10 +7,11 @@
 namespace tessera {
 
 /// Adds to `out` the matmuls and the attention of one pass over `batch` sequences. Backward has two
-/// matmuls for every one of forward: of the gradients of the input and, if it is `trained`, of the
-/// weight.
+/// matmuls for every one of forward: of the gradients of the input and, if it is `trained` (by
+/// linear), of the weight.
 void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pass,
-                 std::int64_t batch, std::int64_t sequence_length, bool trained = true);
+                 std::int64_t batch, std::int64_t sequence_length,
+                 const std::vector<bool>& trained);
 
 /// A module that ends in a loss (ModuleCost::logits), as the layer that makes logits and what
 /// becomes of them.

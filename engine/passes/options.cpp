@@ -3,7 +3,9 @@
 // have, are not among them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/options/option_list.h"
 #include "tessera/training.h"
@@ -46,6 +48,40 @@ struct OptionForm<std::vector<TrainingPass>> {
       }
       passes.push_back({.kind = static_cast<TrainingPass::Kind>(place),
                         .graph = colon == std::string::npos ? "" : text.substr(colon + 1)});
+    }
+    return {};
+  }
+};
+
+/// "norm", "ffn"
+template <>
+struct OptionForm<Recompute> {
+  static constexpr std::array<std::pair<const char*, bool Recompute::*>, 5> parts = {
+      {{"norm", &Recompute::norm},
+       {"activation", &Recompute::activation},
+       {"ffn", &Recompute::ffn},
+       {"qkv", &Recompute::qkv},
+       {"attention", &Recompute::attention}}};
+
+  static void describe(Option& about) { about.kind = OptionKind::list; }
+  static OptionValue get(const Recompute& recompute, const Option&) {
+    std::vector<std::string> texts;
+    for (const auto& [word, member] : parts) {
+      if (recompute.*member) texts.emplace_back(word);
+    }
+    return texts;
+  }
+  static Status set(Recompute& recompute, const OptionValue& given, const Option&) {
+    recompute = {};
+    for (const std::string& text : std::get<std::vector<std::string>>(given)) {
+      const auto part = std::find_if(parts.begin(), parts.end(),
+                                     [&](const auto& known) { return text == known.first; });
+      if (part == parts.end()) {
+        return Status(
+            Code::invalid_argument,
+            fmt::format("--recompute '{}': give norm, activation, ffn, qkv or attention", text));
+      }
+      recompute.*part->second = true;
     }
     return {};
   }
@@ -104,7 +140,21 @@ const OptionList<TrainingOptions>& list() {
                                       .help = "Of so many blocks, checkpoint the first",
                                       .least = 1,
                                       .most = 100'000,
-                                      .needs = {{"checkpointing", {"full", "operators"}}}});
+                                      .needs = {{"checkpointing", {"full", "operators"}}}})
+          .add(&O::recompute,
+               {.name = "recompute",
+                .help = "Activations of blocks that backward computes again: norm, activation, "
+                        "ffn, qkv, attention",
+                .more = "norm: what normalisations return; activation: what the last matrix of an "
+                        "MLP multiplies; ffn, attention: all but the last product, with the "
+                        "normalisation; as LLM.Q does",
+                .needs = {{"checkpointing", {"none"}}}})
+          .add(&O::offload_activations,
+               {.name = "offload_activations",
+                .help = "Of so many blocks, from the first, activations wait in host memory until "
+                        "backward",
+                .more = "of checkpointed ones their inputs. Two blocks' worth is on the device",
+                .most = 100'000});
   return all;
 }
 

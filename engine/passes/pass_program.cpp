@@ -75,12 +75,24 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry, std::size_t next
                                                : ancestors);
 }
 
+// How many blocks come before the one that holds it; none: -1.
+std::int32_t PassProgram::block_number(ModuleId id) const {
+  for (ModuleId m = id; m.valid(); m = module(m).parent) {
+    if (module(m).is_block) return blocks_[m.index()];
+  }
+  return -1;
+}
+
 bool PassProgram::checkpointed(ModuleId id) const {
   if (options_->checkpointing == ActivationCheckpointing::none) return false;
-  for (ModuleId m = id; m.valid(); m = module(m).parent) {
-    if (module(m).is_block) return blocks_[m.index()] % options_->checkpoint_every == 0;
-  }
-  return false;
+  const std::int32_t block = block_number(id);
+  return block >= 0 && block % options_->checkpoint_every == 0;
+}
+
+// What is computed again in backward is used at once.
+bool PassProgram::offloads(ModuleId id, Pass pass) const {
+  const std::int32_t block = block_number(id);
+  return block >= 0 && block < options_->offload_activations && pass != Pass::recompute;
 }
 
 // What checkpointing keeps of a block's or a module's own activations beside the block's input.
@@ -92,6 +104,36 @@ Bytes PassProgram::remembered(ModuleId id) const {
     for (ModuleId child : m.children) sum += remembered(child);
   }
   return sum;
+}
+
+Bytes PassProgram::unneeded(ModuleId id, const ModuleCost& cost) const {
+  if (frozen_.trained(id) == 1) return {};
+  return per_batch(per_token(unneeded_inputs(cost, frozen_.linears(id), options_->kept)));
+}
+
+Recomputed PassProgram::not_kept(ModuleId id) const {
+  if (!options_->recompute.any()) return {};
+  return recomputed(module(id).cost, options_->recompute, options_->kept);
+}
+
+// What backward needs of a module and forward did not keep.
+Status PassProgram::compute_again(std::size_t entry) {
+  const ModuleId id = forward_[entry];
+  const Recomputed part = not_kept(id);
+  if (part.again.kernels == 0) return {};
+  ModuleWork out = priced(entry, Pass::recompute, part.again);
+  out.saves = {};  // backward counts them as its own temporary memory
+  return engine_.compute(out);
+}
+
+// Matrices of 4-bit numbers become 16-bit ones before they are multiplied, one at a time: four from
+// each element, with a float32 scale for every 64 (QLoRA, Dettmers et al. 2023, section 3).
+void PassProgram::unpack(ModuleId id, ModuleWork& out) const {
+  constexpr double read = 2 + 4.0 * 4 / 64, written = 4 * 2;
+  const FrozenShare::Packed& packed = frozen_.packed(id);
+  out.cost.elementwise_bytes += packed.all * (read + written);
+  out.cost.kernels += packed.matrices;
+  out.temporary += Bytes{static_cast<std::int64_t>(packed.largest * written)};
 }
 
 Bytes PassProgram::per_batch(const Polynomial& bytes) const {
@@ -112,15 +154,21 @@ ModuleWork PassProgram::priced(std::size_t entry, Pass pass, const ModuleCost& c
   out.cost.elementwise_bytes = cost.elementwise_bytes.at(s) * batch * (backward ? 2 : 1);
   if (backward) out.cost.elementwise_bytes += cost.backward_bytes;
   out.cost.kernels = cost.kernels * (backward ? 2 : 1);
-  const bool known = !backward || frozen_.trained(id) == 0 || frozen_.trained(id) == 1;
-  if (known) add_kernels(out.cost, cost, pass, options_->batch, s, frozen_.trained(id) > 0);
-  out.saves = per_batch(cost.activation_bytes) - remembered(id);
+  const std::vector<bool>& trained = frozen_.linears(id);
+  const bool known = !backward || trained.size() == cost.linears.size();
+  if (known) add_kernels(out.cost, cost, pass, options_->batch, s, trained);
+  out.saves = per_batch(cost.activation_bytes) - remembered(id) - unneeded(id, cost);
   if (backward) {  // the gradients of what was saved
     out.temporary = out.saves - per_batch({0, cost.in_place, 0});
   }
+  const Bytes again = per_batch(per_token(not_kept(id).bytes));
+  out.saves -= again;
+  if (backward) out.temporary += again;
+  unpack(id, out);
   if (!frozen_.saves(id)) out.saves = {};
   const bool needed = backward || pass == Pass::recompute || !checkpointed(id);
   if (!keeps() || !needed || !flow_.runs_backward(entry)) out.saves = {};
+  out.offloads = offloads(id, pass);
   return out;
 }
 
@@ -212,6 +260,7 @@ Status PassProgram::enter_forward(ModuleId id) {
 ModuleWork PassProgram::block_input(ModuleId block, Pass pass) const {
   ModuleWork out{.module = block, .pass = pass, .on_device = options_->on_device};
   out.saves = per_batch(module(block).checkpoint_bytes) + remembered(block);
+  out.offloads = offloads(block, pass);
   if (!options_->memory) return out;
   ModuleMemory own = options_->memory(block, pass);
   out.saves = own.saves;
@@ -326,6 +375,7 @@ Status PassProgram::backward() {
     const bool apart = ends_in_loss(k);
     if (apart) TESSERA_TRY(engine_.compute(loss(k, Pass::backward)));
     TESSERA_TRY(move(open_, chains_[k], leave, enter));
+    TESSERA_TRY(compute_again(k));
     TESSERA_TRY(engine_.compute(apart ? layer(k, Pass::backward) : work(k, Pass::backward)));
     TESSERA_TRY(gradients_ready(ready_[id.index()]));
     TESSERA_TRY(move(open_, above(k, k > 0 ? k - 1 : k), leave, enter));

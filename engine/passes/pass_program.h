@@ -5,10 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/frozen_share.h"
 #include "engine/model/gradient_flow.h"
-#include "engine/passes/frozen_share.h"
 #include "engine/passes/module_kernels.h"
 #include "engine/passes/ready_order.h"
+#include "engine/passes/recomputed.h"
 #include "tessera/training.h"
 
 namespace tessera {
@@ -43,7 +44,13 @@ class PassProgram {
   ModuleWork layer(std::size_t entry, Pass pass) const;
   ModuleWork loss(std::size_t entry, Pass pass) const;
   ModuleWork priced(std::size_t entry, Pass pass, const ModuleCost& cost) const;
+  std::int32_t block_number(ModuleId id) const;
+  bool offloads(ModuleId id, Pass pass) const;
   Bytes remembered(ModuleId id) const;
+  Bytes unneeded(ModuleId id, const ModuleCost& cost) const;
+  Recomputed not_kept(ModuleId id) const;
+  void unpack(ModuleId id, ModuleWork& out) const;
+  Status compute_again(std::size_t entry);
   ModuleWork block_input(ModuleId block, Pass pass) const;
 
   Status enter_forward(ModuleId id);

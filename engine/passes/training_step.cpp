@@ -25,6 +25,8 @@ class PassPrograms {
     return &found->second;
   }
 
+  Status check(const Recompute& again) const { return check_recompute(model_, again); }
+
  private:
   Status unknown(const std::string& graph) const {
     std::string known;
@@ -137,10 +139,30 @@ class TrainingSteps::Programs {
   Programs(Engine& engine, const Model& model) : engine_(engine), programs_(engine, model) {}
 
   Status run(const TrainingOptions& options) {
+    TESSERA_TRY(check(options));
     return StepProgram(engine_, programs_, options).run();
   }
 
  private:
+  Status check(const TrainingOptions& options) const {
+    const Recompute& again = options.recompute;
+    if (options.offload_activations > 0 && options.memory) {
+      return Status(Code::not_supported,
+                    "offload_activations: memory that is planned before a run stays where it is");
+    }
+    if (!again.any()) return {};
+    if (options.body || options.memory) {
+      return Status(Code::not_supported,
+                    fmt::format("recompute {}: real numbers keep what their layers keep, or are "
+                                "checkpointed as whole blocks",
+                                to_text(again)));
+    }
+    if (options.checkpointing == ActivationCheckpointing::none) return programs_.check(again);
+    return Status(Code::invalid_argument,
+                  fmt::format("recompute {}: blocks that are checkpointed keep nothing of it",
+                              to_text(again)));
+  }
+
   Engine& engine_;
   PassPrograms programs_;
 };

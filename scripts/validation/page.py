@@ -8,17 +8,23 @@ from .figures import groups, kendall_tau, left_out, mean, p90
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f",
            "#bcbd22", "#e377c2", "#000000")
+# Profiles whose numbers come from rows of their family.
+FITTED = {"mosaic", "deepspeed", "megatron", "torchtitan", "torchtitan-compile", "fused"}
 NOTES = {
     "InternEvo, zero1 over all ranks":
         "Said as `sharded_data_parallel`: InternEvo gives whole parameters to ranks and broadcasts "
         "what they have stepped (hybrid_zero_optim.py), though it reduces by all_reduce and not to "
         "the owner. As `zero1`, which cuts a slice for each of 1,024 ranks, that run is 66 % too "
         "slow.",
+    "fsdp_qlora, LoRA":
+        "AnswerDotAI's benchmarks of March 2024. Nothing was fitted to these rows, nor to those of "
+        "QLoRA. Said as `fully_shard`: fsdp_qlora wraps every adapter apart, inside of blocks that "
+        "are units, so that FSDP1 gathers adapters one by one and reduces them alone.",
     "LLaMA-Factory + DeepSpeed, single":
         "Checkpointed and with Liger's kernels, which its defaults and the table's title say.",
     "Megatron-Bridge, data parallel":
         "Nothing was fitted to these rows. 70B on GB200 and GB300 offloads the activations of 40 "
-        "and 20 layers (`cpu_offloading_num_layers` of its recipes), which cannot be said.",
+        "and 20 layers (`cpu_offloading_num_layers` of its recipes).",
     "torchtitan FSDP2, fsdp2 full shard":
         "`torchtitan` was fitted to two eager rows; those of fp8 and of `torchtitan-compile` were "
         "not looked at before.",
@@ -59,8 +65,12 @@ def summary(done):
            "do not fit |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for (family, profile), same in groups(done, lambda r: (r.family, r.profile)).items():
         out.append("| " + " | ".join(map(str, [family, profile, *cells_of(same)])) + " |")
-    if done:
-        out.append("| " + " | ".join(map(str, ["**all**", "", *cells_of(done)])) + " |")
+    fitted = [r for r in done if r.profile in FITTED]
+    for name, some in (("**all of profiles that were fitted to their rows**", fitted),
+                       ("**all of others**", [r for r in done if r.profile not in FITTED]),
+                       ("**all**", done)):
+        if some:
+            out.append("| " + " | ".join(map(str, [name, "", *cells_of(some)])) + " |")
     return out + [""]
 
 
@@ -84,23 +94,51 @@ def details(done):
     return out
 
 
+# Of a trace's options: what families say in another way, or what changes no time worth a word.
+NOT_COMPARED = {"cluster", "nodes", "profile", "validated", "steps", "seed", "jitter", "slow_ranks",
+                "batch", "sequence_length", "accumulation", "passes", "max_grad_norm",
+                "optimizer_states", "checkpointing", "recompute", "offload_activations"}
+
+
+def text_of(value):
+    """As the program compares the value of an option (sim/validation/simulated_run.cpp)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "given" if value else "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def options_of(rows):
+    """By name, the values that any of these runs had."""
+    seen = {}
+    for row in rows:
+        for name, value in row.report["options"].items():
+            if name not in NOT_COMPARED:
+                seen.setdefault(name, set()).add(text_of(value))
+    return {name: sorted(values) for name, values in sorted(seen.items())}
+
+
 def families(rows, measured, memory):
     """What the program says of its own error; `memory` was compared elsewhere."""
     done = [r for r in rows if r.error is not None]
     out = []
-    for (family, profile, gpu), same in groups(
-            done, lambda r: (r.family, r.profile, r.report["gpu"])).items():
+    for (family, profile, gpu, offload), same in groups(
+            done,
+            lambda r: (r.family, r.profile, r.report["gpu"], r.sizes()["offload"])).items():
         span = lambda key: [min(r.report[key] for r in same), max(r.report[key] for r in same)]
         others = left_out(same)
         sizes = [r.sizes() for r in same]
         between = lambda key: [min(s[key] for s in sizes), max(s[key] for s in sizes)]
         out.append({"name": family, "profile": profile, "gpu": gpu,
-                    "clusters": sorted({r.preset for r in same}),
+                    "clusters": sorted({r.cluster_name() for r in same}),
                     "schemes": sorted({r.report["scheme"] for r in same}),
                     "ranks": span("ranks"), "parameters": span("parameters"),
                     "sequence": between("sequence"), "tokens": between("tokens"),
                     "checkpointing": sorted({s["checkpointing"] for s in sizes}),
-                    "offload": sorted({s["offload"] for s in sizes})[-1], "rows": len(same),
+                    "offload": offload, "frozen": sizes[0]["frozen"],
+                    "micro_batches": between("micro_batches"), "fitted": profile in FITTED,
+                    "options": options_of(same), "rows": len(same),
                     "p90": round(max(p90([r.error for r in same]), p90(others) if others else 0),
                                  3)})
     lines = lambda items: ",\n".join("    " + json.dumps(item) for item in items)

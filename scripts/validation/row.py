@@ -24,9 +24,20 @@ class Row:
     def sizes(self):
         """Tokens of a sequence and of a micro-batch, checkpointing, what is offloaded."""
         sequence = int(self.option("--sequence-length", 0))
-        return {"sequence": sequence, "tokens": sequence * int(self.option("--batch", 1)),
-                "checkpointing": self.option("--checkpointing", "none"),
-                "offload": "optimizer" if "--offload-optimizer" in self.options else ""}
+        return {"sequence": sequence, "micro_batches": int(self.option("--accumulation", 1)),
+                "tokens": sequence * int(self.option("--batch", 1)),
+                "checkpointing": self.option("--checkpointing",
+                                             self.option("--recompute", "none").replace(",", "+")),
+                "offload": "optimizer" if "--offload-optimizer" in self.options
+                else "parameters" if "--offload-params" in self.options
+                else "activations" if "--offload-activations" in self.options else "",
+                "frozen": "" if "--lora" not in self.options
+                else "QLoRA" if "base=nf4" in self.option("--lora", "") else "LoRA"}
+
+    def cluster_name(self):
+        """The preset; a run on other links is near to none of it."""
+        other = set(self.changes) - {"gpus_per_node"}
+        return f"{self.preset} with another {' and '.join(sorted(other))}" if other else self.preset
 
     def key(self):
         """Text that two equal simulations share."""

@@ -81,7 +81,7 @@ class Simulator:
         run = report["run"]
         return {"step_time_ns": report["step_time_steady_ns"], "fits": done.returncode == 0,
                 "scheme": run["scheme"], "ranks": run["ranks"], "parameters": run["parameters"],
-                "gpu": run["peak_name"].split(" bf16 ")[0]}
+                "gpu": run["peak_name"].split(" bf16 ")[0], "options": run["options"]}
 
     def cluster_text(self, row):
         path = self.presets / f"{row.preset}.json"

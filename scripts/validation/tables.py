@@ -20,13 +20,23 @@ SCHEMES = {"fsdp2 full shard": ["fully_shard"], "fsdp1": ["full_shard"],
 SCHEMES["zero1 over all ranks"] = ["sharded_data_parallel", "--param-dtype", "bf16", "--no-sync"]
 CLUSTERS = {"H100-SXM": "dgx-h100", "A100-SXM4-80GB": "dgx-a100", "A100-SXM4-40GB": "a100-40gb",
             "H200-SXM": "dgx-h200", "B200-SXM": "dgx-b200", "RTX-4090": "rtx-4090",
-            "RTX-PRO-6000": "rtx-pro-6000"}
+            "RTX-PRO-6000": "rtx-pro-6000", "RTX-5060Ti-16G": "rtx-5060-ti",
+            "RTX-3090 x8/x8 PCIe": "rtx-3090", "RTX-4090 x16 PCIe4": "rtx-4090",
+            "A5000-24GB": "rtx-a5000", "A6000-Ada-48GB": "rtx-6000-ada"}
 CHECKPOINTING = {"none": [], "": [], "full": ["--checkpointing", "full"],
                  "selective per op": ["--checkpointing", "operators"],
                  "every 2nd layer": ["--checkpointing", "full", "--checkpoint-every", 2]}
+# LLM.Q's --recompute-*, and ours.
+RECOMPUTE = {"norm": "norm", "swiglu": "activation", "ffn": "ffn", "qkv": "qkv",
+             "att": "attention"}
+# hidden, layers, inner, heads, key-value heads, vocabulary: config.json of meta-llama and 01-ai.
+ADAPTED = {"Llama-2-7B": (4096, 32, 11008, 32, 32, 32000),
+           "Yi-34B": (7168, 60, 20480, 56, 8, 64000),
+           "Llama-2-70B": (8192, 80, 28672, 64, 8, 32000)}
 PARALLEL = ("tp", "pp", "cp", "ep", "ring")
 LLAMA3 = {"8B": {"hidden": 4096, "layers": 32, "ffn": 14336, "heads": 32},
           "70B": {"hidden": 8192, "layers": 80, "ffn": 28672, "heads": 64}}
+OFFLOADED_LAYERS = {"gb200-nvl72": 40, "gb300-nvl72": 20}
 BRIDGE_CLUSTERS = {"DGX-H100": ("dgx-h100", 8), "DGX-B200": ("dgx-b200", 8),
                    "DGX-B300": ("dgx-b300", 8), "DGX-GB200": ("gb200-nvl72", 64),
                    "DGX-GB300": ("gb300-nvl72", 64)}
@@ -96,8 +106,6 @@ def why_not(line):
     parallel = [p for p in PARALLEL if p in line["scheme"]]
     if parallel:
         return "tensor, pipeline, context or expert parallel"
-    if "LoRA" in line["scheme"]:
-        return "LoRA"
     if "modded-nanogpt" in line["source"]:
         return "optimizer Muon"
     if line["scheme"] not in SCHEMES:
@@ -106,7 +114,7 @@ def why_not(line):
         return f"no cluster of {line['gpu']}"
     if line["precision"] not in ("bf16", "bf16-true", "") and "fp8" not in line["precision"]:
         return f"precision {line['precision']}"
-    if line["act_ckpt"] not in CHECKPOINTING:
+    if checkpointing(line) is None:
         return f"checkpointing of {line['act_ckpt']}"
     if line["offload"]:
         return f"offload of {line['offload']}"
@@ -115,6 +123,14 @@ def why_not(line):
     if not (line["step_time_s"] or line["tokens_per_s_per_gpu"]):
         return "no time"
     return ""
+
+
+def checkpointing(line):
+    """The options that say it, or None."""
+    kinds = line["act_ckpt"].split("+")
+    if all(kind in RECOMPUTE for kind in kinds):
+        return ["--recompute", ",".join(RECOMPUTE[kind] for kind in kinds)]
+    return CHECKPOINTING.get(line["act_ckpt"])
 
 
 def llama(line, length):
@@ -149,7 +165,40 @@ def profile_of(line):
     return "compile" if compiled else "eager"
 
 
+def adapted(line):
+    """A line of fsdp_qlora: frozen weights in bf16 or nf4, adapters of rank 64 beside all linear
+    layers but the attention's last (train.py)."""
+    if not line["framework"].startswith("fsdp_qlora"):
+        return "LoRA on sequences of any length"
+    gpus, length, batch = numbers(line, "gpus", "seq", "micro_batch")
+    hidden, layers, inner, heads, kv_heads, vocabulary = ADAPTED[line["model"]]
+    dims = {"hidden": hidden, "layers": layers, "ffn": inner, "heads": heads, "vocab": vocabulary,
+            "kv_heads": kv_heads, "model": line["model"]}
+    base = ",base=nf4" if "QLoRA" in line["scheme"] else ""
+    whole = line["scheme"].startswith("ddp")
+    scheme = "replicate" if whole else "fully_shard"
+    dtypes = (["--param-dtype", "bf16"] if whole
+              else ["--sharded-dtype", "bf16", "--reduce-dtype", "bf16"])
+    cluster = (CLUSTERS[line["gpu"]], {"gpus_per_node": gpus})
+    if "x8/x8" in line["gpu"]:  # "an older motherboard and slow PCI lanes": 8 of PCIe 3
+        cluster[1].update(intra_node={"bytes_per_s": 8e9, "shared_bytes_per_s": 5e9},
+                          host={"bytes_per_s": 8e9})
+    return Row(family=f"fsdp_qlora, {line['scheme'].split()[-1]}", system=line["gpu"],
+               name=f"{line['model']}, {length} tokens, {gpus} {line['gpu']}, batch {batch}, "
+                    f"{scheme}, {line['precision']}"
+                    f"{', offloaded parameters' if line['offload'] else ''}",
+               profile="eager", cluster=cluster, ranks=gpus, model=llama(dims, length),
+               seconds=float(line["step_time_s"]),
+               options=["--scheme", scheme, *dtypes, "--lora",
+                        "rank=64,alpha=16,target=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj"
+                        + base, "--batch", batch, "--sequence-length", length,
+                        "--checkpointing", "full"]
+               + (["--offload-params"] if line["offload"] else []))
+
+
 def run(line):
+    if "LoRA" in line["scheme"]:
+        return adapted(line)
     why = why_not(line)
     if why:
         return why
@@ -168,7 +217,7 @@ def run(line):
                else llama(line, length),
                options=["--scheme", *SCHEMES[line["scheme"]], "--batch", batch,
                         "--sequence-length", length, "--accumulation", parts,
-                        *CHECKPOINTING[line["act_ckpt"]], *in_memory(line)],
+                        *checkpointing(line), *in_memory(line)],
                seconds=seconds or batch * parts * length / float(line["tokens_per_s_per_gpu"]))
 
 
@@ -180,8 +229,7 @@ def bridge(line):
     if "LLAMA3_" not in line["model"] or place is None or "LoRA" in line["section"]:
         return "model, cluster or LoRA"
     # Megatron-Bridge, perf_recipes/llama/gb[23]00/llama3.py: cpu_offloading_num_layers.
-    if line["model"].endswith("70B") and "GB" in line["system"]:
-        return "offloaded activations"
+    moved = OFFLOADED_LAYERS.get(place[0], 0) if line["model"].endswith("70B") else 0
     gpus, batch, length, whole, sharded = numbers(line, "gpus", "mbs", "seq", "gbs", "fsdp")
     rate = float(line["tokens_per_s_per_gpu"].split()[0])
     dims = dict(model, vocab=128256, kv_heads=8, model=line["model"])
@@ -192,7 +240,8 @@ def bridge(line):
                model=llama(dims, length), seconds=whole * length / (rate * gpus),
                options=["--scheme", "fully_shard" if sharded > 1 else "zero1", "--batch", batch,
                         "--sequence-length", length, "--accumulation", whole // gpus // batch]
-               + (["--matmul-dtype", "fp8"] if "FP8" in line["precision"] else []))
+               + (["--matmul-dtype", "fp8"] if "FP8" in line["precision"] else [])
+               + (["--offload-activations", moved] if moved else []))
 
 
 TABLES = {"mosaic_mpt.csv": mosaic, "deepspeed_zero3_azure.csv": azure,

@@ -34,6 +34,9 @@ void check_pairs(ObjectReader& reader) {
   };
   needs("oversubscription", "nodes_per_pod");
   needs("switch_gpus", "shared_bytes_per_s");
+  needs("sockets_bytes_per_s", "shared_bytes_per_s");
+  needs("sockets_bytes_per_s", "socket_gpus");
+  needs("socket_gpus", "sockets_bytes_per_s");
 }
 
 // What only a network has.
@@ -65,7 +68,7 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
       json, where,
       {"bytes_per_s", "efficiency", "latency_ns", "nccl_share", "launch_ns", "sqrt_ns", "end_steps",
        "ll_share", "tree_ll_share", "tree_share", "tree_ns", "shared_bytes_per_s", "switch_gpus",
-       "fabric", "oversubscription", "nodes_per_pod"},
+       "sockets_bytes_per_s", "socket_gpus", "fabric", "oversubscription", "nodes_per_pod"},
       status);
   const bool named = reader.has("fabric");
   if (named) link = read_fabric(reader, link);
@@ -85,6 +88,12 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("shared_bytes_per_s")) link.shared_bytes_per_s = reader.rate("shared_bytes_per_s");
   if (reader.has("switch_gpus")) {
     link.switch_gpus = static_cast<Index>(reader.integer("switch_gpus", 1, 4096));
+  }
+  if (reader.has("sockets_bytes_per_s")) {
+    link.sockets_bytes_per_s = reader.rate("sockets_bytes_per_s");
+  }
+  if (reader.has("socket_gpus")) {
+    link.socket_gpus = static_cast<Index>(reader.integer("socket_gpus", 1, 4096));
   }
   if (reader.has("oversubscription")) {
     link.oversubscription = reader.number("oversubscription", 1, 1000);

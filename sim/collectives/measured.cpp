@@ -14,12 +14,16 @@ constexpr double ring_ll_base_us = 6.6;
 constexpr double ring_ll128_step_us = 1.9;
 constexpr double ring_ll128_network_step_us = 4;
 
-// Of what a ring reaches on a link, what many small connections do: HGX boards with A100, H100,
-// B200.
+// Of what a ring reaches on NVLink, what many small connections do: HGX boards with A100, H100,
+// B200. One connection fills PCIe.
 constexpr double pieces_share = 0.85;
-// Parts from this size on go by Simple, whose start and step are slower than those of LL.
+// What the channels of one pair carry: two B200 send each other 313 to 331 GB/s, eight 560 each.
+constexpr double pair_bytes_per_s = 330e9;
+// Parts from this size on go by Simple, whose start and step are slower than those of LL. Where
+// launches are late the host hides as much of it.
 constexpr double simple_part_bytes = 32 << 10;
 constexpr double simple_extra_us = 8.4 - 6.6 + 3.4;
+constexpr double early_launch_us = 5.5;
 
 double us(double ns) { return ns / 1e3; }
 double us(Time ns) { return static_cast<double>(ns) / 1e3; }
@@ -28,10 +32,13 @@ double gain(const Link& link) { return link.efficiency / link.nccl_share; }
 
 double root_of_mib(std::int64_t bytes) { return std::sqrt(static_cast<double>(bytes) / (1 << 20)); }
 
-// How often a byte waits for others where GPUs share one path.
+// How often a byte waits for others where GPUs share one path, that of their socket or that between
+// sockets.
 double queue(const Link& link, double members) {
   if (!(link.shared_bytes_per_s > 0) || members <= link.switch_gpus) return 1;
-  return std::max(1.0, members * link.bytes_per_s * link.efficiency / link.shared_bytes_per_s);
+  const bool sockets = link.sockets_bytes_per_s > 0 && members > link.socket_gpus;
+  const double path = sockets ? link.sockets_bytes_per_s : link.shared_bytes_per_s;
+  return std::max(1.0, members * link.bytes_per_s * link.efficiency / path);
 }
 
 struct Steps {
@@ -152,8 +159,10 @@ double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, doubl
   const double part = static_cast<double>(shape.bytes.value) / shape.ranks;
   const double near = shape.ranks_per_node - 1 + inside.end_steps / 2;
   const double far = shape.ranks - shape.ranks_per_node;
-  const double inside_us = near * part * queue(inside, shape.ranks_per_node) /
-                           (inside.bytes_per_s * inside.efficiency * pieces_share) * 1e6;
+  const double reached =
+      cluster.nccl.nvlink ? pieces_share : 1 / queue(inside, shape.ranks_per_node);
+  const double link = inside.bytes_per_s * inside.efficiency * reached;
+  const double inside_us = part * std::max(near / link, 1 / pair_bytes_per_s) * 1e6;
   // Of what a pod's nodes send, most leaves it where there are many pods.
   const double leaving = static_cast<double>(out.nodes_per_pod) *
                          (shape.nodes - out.nodes_per_pod) / std::max(1, shape.nodes - 1);
@@ -161,7 +170,8 @@ double all_to_all_us(const Cluster& cluster, const CollectiveShape& shape, doubl
   const double out_us = far * part / (out.bytes_per_s * out.efficiency * left) * 1e6;
   double time = us(cluster.collective_launch_ns) + us(inside.latency_ns) +
                 std::max(inside_us, out_us) + us(inside.sqrt_ns) * root_of_mib(shape.bytes.value);
-  if (part >= simple_part_bytes) time += simple_extra_us;
+  const double late = us(cluster.collective_launch_ns) - early_launch_us;
+  if (part >= simple_part_bytes) time += std::max(0.0, simple_extra_us - std::max(0.0, late));
   if (far > 0) {
     time +=
         us(out.launch_ns) + us(out.latency_ns) + us(out.sqrt_ns) * root_of_mib(shape.bytes.value);

@@ -14,7 +14,7 @@ namespace {
 
 // Beyond these multiples of what was validated a run is not near it any more.
 constexpr double ranks_beyond = 4, parameters_beyond = 4, tokens_beyond = 4, nodes_beyond = 2,
-                 bytes_beyond = 4;
+                 bytes_beyond = 4, micro_batches_beyond = 4;
 // Differences that a sentence names.
 constexpr std::size_t named = 4;
 
@@ -34,13 +34,36 @@ void add_training(const SimulatedRun& run, const RunFamily& f, std::vector<std::
   };
   tokens(run.sequence, f.sequence, "its sequences");
   tokens(run.tokens, f.tokens, "its micro-batches");
+  if (run.micro_batches > 0 &&
+      beyond(static_cast<double>(run.micro_batches), f.micro_batches, micro_batches_beyond)) {
+    out.push_back(fmt::format("its steps have {:.0f} to {:.0f} micro-batches",
+                              f.micro_batches.least, f.micro_batches.most));
+  }
   if (!run.checkpointing.empty() && !among(f.checkpointing, run.checkpointing)) {
     out.push_back(fmt::format("its checkpointing is {}", fmt::join(f.checkpointing, " or ")));
   }
   if (run.offload != f.offload) {
     out.push_back(fmt::format("it offloads {}", f.offload.empty() ? "nothing" : f.offload));
   }
+  if (run.frozen != f.frozen) {
+    out.push_back(f.frozen.empty() ? "all its parameters are trained"
+                                   : fmt::format("it trains by {}", f.frozen));
+  }
+  for (const auto& [name, value] : run.options) {
+    const auto seen = f.options.find(name);
+    // An option of another scheme is another option.
+    if (seen == f.options.end() || !among(f.schemes, run.scheme) || among(seen->second, value))
+      continue;
+    out.push_back(fmt::format("its {} is {}", name, fmt::join(seen->second, " or ")));
+  }
   out.insert(out.end(), run.beside.begin(), run.beside.end());
+}
+
+// Of less than ten the ninth in ten is the worst.
+std::string all_or_most(std::int64_t rows, const char* rows_of) {
+  if (rows == 1) return fmt::format("for the only one of {} of", rows_of);
+  return rows < 10 ? fmt::format("for all {} {} of", rows, rows_of)
+                   : fmt::format("for 9 in 10 of {} {} of", rows, rows_of);
 }
 
 // What keeps a run from being one of the family's, worst first; empty: nothing.
@@ -89,12 +112,13 @@ ErrorRange nearest(const std::vector<Family>& families, const char* number,
   ErrorRange range{.near = apart.empty(), .p90 = found->p90, .text = {}};
   std::string name;
   if constexpr (requires { found->name; }) {
-    name = found->name;
+    name = found->name + (found->fitted ? ", which its profile was fitted to" : "");
   } else {
     name = fmt::format("{} on {}", found->operation, found->cluster);
   }
-  const std::string seen = fmt::format("{:.{}f} % for 9 in 10 of {} {} of {}", 100 * found->p90,
-                                       found->p90 < 0.01 ? 1 : 0, found->rows, rows_of, name);
+  const std::string seen =
+      fmt::format("{:.{}f} % {} {}", 100 * found->p90, found->p90 < 0.01 ? 1 : 0,
+                  all_or_most(found->rows, rows_of), name);
   range.text = range.near ? fmt::format("{} within {}", number, seen)
                           : fmt::format(
                                 "{}: nothing near was ever validated; the nearest is within {}, "
@@ -151,8 +175,9 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
     if (f.operation != name_of(shape.kind)) {
       out.push_back(fmt::format("its operation is {}", f.operation));
     }
-    const bool one_node = shape.nodes == 1 && f.nodes.most == 1;
-    if (!one_node && (f.nodes.most == 1 || beyond(shape.nodes, f.nodes, nodes_beyond))) {
+    // Between two nodes is a network, within one there is none.
+    const bool alike = (shape.nodes == 1) == (f.nodes.most == 1);
+    if (!alike || beyond(shape.nodes, f.nodes, nodes_beyond)) {
       out.push_back(f.nodes.most == 1 ? std::string("it is of one node")
                                       : fmt::format("it is of {:.0f} to {:.0f} nodes",
                                                     f.nodes.least, f.nodes.most));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,11 @@ struct RunFamily {
   Span ranks, parameters;
   Span sequence, tokens;  // of a sequence, of a micro-batch
   std::vector<std::string> checkpointing;
-  std::string offload;
+  std::string offload, frozen;
+  Span micro_batches{1, 1};
+  bool fitted = false;  // its profile was fitted to these runs, or to some of them
+  /// Values that options had; those that are not named could have any.
+  std::map<std::string, std::vector<std::string>> options;
   std::int64_t rows = 0;
   double p90 = 0;
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a run decides whether something like it was validated.
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "tessera/lora.h"
 #include "tessera/sim/error_range.h"
 #include "tessera/sim/simulate.h"
 
@@ -19,9 +22,14 @@ bool has_experts(const Model& model) {
   });
 }
 
-bool has_frozen(const Model& model) {
-  return std::any_of(model.parameters.begin(), model.parameters.end(),
-                     [](const Parameter& p) { return !p.requires_grad; });
+// "LoRA", "QLoRA", "some"; empty: nothing is.
+std::string frozen_of(const Model& model) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(model.parameters.begin(), model.parameters.end(), is);
+  };
+  if (!any([](const Parameter& p) { return !p.requires_grad; })) return "";
+  if (!any(is_adapter)) return "some";
+  return any([](const Parameter& p) { return p.name.ends_with(".qweight"); }) ? "QLoRA" : "LoRA";
 }
 
 // Of schemes, what another of the same name does not have.
@@ -51,9 +59,10 @@ struct SchemeFacts {
   }
 };
 
-const char* name_of_checkpointing(ActivationCheckpointing kind) {
-  switch (kind) {
-    case ActivationCheckpointing::none: return "none";
+std::string name_of_checkpointing(const TrainingOptions& training) {
+  switch (training.checkpointing) {
+    case ActivationCheckpointing::none:
+      return training.recompute.any() ? to_text(training.recompute) : "none";
     case ActivationCheckpointing::full: return "full";
     case ActivationCheckpointing::operators: return "operators";
   }
@@ -70,10 +79,32 @@ std::string memory_profile(const StackProfile& stack) {
   return same ? eager.name : name_unless_changed(stack);
 }
 
+// A list of names says only whether there is one.
+std::string text_of(const OptionValue& value) {
+  const auto* const list = std::get_if<std::vector<std::string>>(&value);
+  if (list == nullptr) return to_text(value);
+  return list->empty() ? "none" : "given";
+}
+
+// Those of the scheme, and those of a step that are no sizes.
+std::vector<std::pair<std::string, std::string>> options_beside(const Model& model,
+                                                                const SimulateOptions& options) {
+  constexpr std::array<std::string_view, 3> of_steps = {"sync_every_micro_batch", "optimizer_dtype",
+                                                        "checkpoint_every"};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [name, value] : options_of(options.scheme, model)) {
+    out.emplace_back(name, text_of(value));
+  }
+  for (const auto& [name, value] : options_of(options.training)) {
+    const bool named = std::find(of_steps.begin(), of_steps.end(), name) != of_steps.end();
+    if (named) out.emplace_back(name, text_of(value));
+  }
+  return out;
+}
+
 Words unlike_all(const Model& model, const SimulateOptions& options) {
   Words beside;
   if (has_experts(model)) beside.emplace_back("it has no experts");
-  if (has_frozen(model)) beside.emplace_back("all its parameters are trained");
   const bool half = options.stack.autocast || compute_dtype(options.scheme) != DType::float32;
   if (!half) beside.emplace_back("it computes in 16 bit");
   if (options.training.adam.states != 2) beside.emplace_back("its optimizer keeps two states");
@@ -96,11 +127,17 @@ SimulatedRun run_of(const Model& model, const SimulateOptions& options) {
                    .parameters = model.parameter_count(),
                    .sequence = training.sequence_length,
                    .tokens = training.batch * training.sequence_length,
-                   .checkpointing = name_of_checkpointing(training.checkpointing),
+                   .checkpointing = name_of_checkpointing(training),
                    .offload = {},
+                   .frozen = frozen_of(model),
                    .memory_profile = memory_profile(options.stack),
+                   .micro_batches = training.accumulation,
+                   .options = options_beside(model, options),
                    .beside = unlike_all(model, options)};
   std::visit(SchemeFacts{run}, options.scheme);
+  if (training.offload_activations > 0) {
+    run.offload += run.offload.empty() ? "activations" : " and activations";
+  }
   return run;
 }
 

@@ -165,6 +165,8 @@ const std::vector<FlagCase> cases = {
     {"--optimizer-dtype", "bf16", ""},
     {"--checkpointing", "full", "--trace flags/x.tessera "},
     {"--checkpoint-every", "2", "--checkpointing full "},
+    {"--recompute", "norm", ""},
+    {"--offload-activations", "1", ""},
     {"--gradient-divide-factor", "3", ""}};
 
 // How fast, how long or by which means: no number and no file tells. Each has tests of its own.

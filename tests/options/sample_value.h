@@ -27,6 +27,7 @@ inline OptionValue sample_value(const Option& option) {
       break;
     case OptionKind::list:
       if (option.name == "bucket_caps") return std::vector<std::string>{"200", "400"};
+      if (option.name == "recompute") return std::vector<std::string>{"norm", "ffn"};
       // The only other list that is more than names has numbers in it.
       return std::vector<std::string>{option.name == "process_groups" ? "0 2" : "h.0"};
   }

@@ -43,7 +43,7 @@ TEST_CASE("the shipped clusters load and have plausible numbers", "[cluster]") {
     REQUIRE(cluster.ok());
     CHECK(cluster->name == name);
     CHECK(cluster->ranks() == 8 * cluster->gpus_per_node);
-    CHECK(cluster->gpu.memory > Bytes{20'000'000'000});
+    CHECK(cluster->gpu.memory > Bytes{15'000'000'000});
     CHECK(cluster->gpu.bf16_flops_per_s > cluster->gpu.fp32_flops_per_s);
     CHECK(cluster->intra_node.bytes_per_s > cluster->inter_node.bytes_per_s);
   }
@@ -163,6 +163,12 @@ TEST_CASE("numbers of a cluster that contradict each other are refused", "[clust
         std::string::npos);
   CHECK(complaint_of("intra_node", "switch_gpus", 2)
             .find("intra_node.switch_gpus does nothing without shared_bytes_per_s") !=
+        std::string::npos);
+  CHECK(complaint_of("intra_node", "sockets_bytes_per_s", 2e9)
+            .find("intra_node.sockets_bytes_per_s does nothing without shared_bytes_per_s") !=
+        std::string::npos);
+  CHECK(complaint_of("intra_node", "socket_gpus", 4)
+            .find("intra_node.socket_gpus does nothing without sockets_bytes_per_s") !=
         std::string::npos);
   CHECK(complaint_of("intra_node", "tree_ns", 2)
             .find("intra_node.tree_ns is of trees between nodes") != std::string::npos);

@@ -39,6 +39,54 @@ TEST_CASE("a run like the validated ones gets their error, another is said to be
   CHECK(far.text.find("ranks") != std::string::npos);
 }
 
+TEST_CASE("options that no validated run had are named", "[error]") {
+  const auto model = load_model(TESSERA_SOURCE_DIR "/examples/models/llama-3-8b.json");
+  SimulateOptions usual{.cluster = *load_cluster("dgx-h100", 1)};
+  usual.stack = *load_profile("torchtitan");
+  usual.training.sequence_length = 4096;
+  const FullyShardOptions half{.param_dtype = DType::bfloat16};
+  const auto text = [&](const SimulateOptions& options) {
+    return step_time_error(run_of(*model, options)).text;
+  };
+  const auto with = [&](auto&& change) {
+    SimulateOptions options = usual;
+    FullyShardOptions scheme = half;
+    change(options, scheme);
+    options.scheme = scheme;
+    return text(options);
+  };
+  CHECK(with([](auto&, auto&) {}).find("step time within") == 0);
+  CHECK(with([](auto&, auto& scheme) {
+          scheme.reshard_after_forward = ReshardAfterForward::never;
+        }).find("its reshard_after_forward is auto") != std::string::npos);
+  CHECK(with([](auto&, auto& scheme) {
+          scheme.sharded_dtype = DType::bfloat16;
+        }).find("its sharded_dtype is float32") != std::string::npos);
+  CHECK(with([](auto& options, auto&) {
+          options.training.accumulation = 512;
+        }).find("its steps have 1 to 1 micro-batches") != std::string::npos);
+}
+
+TEST_CASE("collectives of one node say nothing of two, nor the other way round", "[error]") {
+  const CollectiveShape one{OpKind::all_reduce, Bytes{1 << 20}, 8, 1, 8};
+  const CollectiveShape two{OpKind::all_reduce, Bytes{1 << 20}, 16, 2, 8};
+  const auto near = [](const char* cluster, const CollectiveShape& shape) {
+    return collective_error(cluster, shape, shape.bytes, shape.bytes).near;
+  };
+  CHECK(near("a3-megagpu-8g", two));
+  CHECK_FALSE(near("a3-megagpu-8g", one));
+  CHECK(near("nd-h100-v5", one));
+  CHECK_FALSE(near("nd-h100-v5", two));
+}
+
+TEST_CASE("few runs are not nine in ten, and fitted ones say so", "[error]") {
+  const SimulatedRun run{"torchtitan",        "H100 SXM 80 GB", "dgx-h100", "fully_shard", 8,
+                         Numel{8'000'000'000}};
+  const std::string text = step_time_error(run).text;
+  CHECK(text.find("for all 6 runs of torchtitan FSDP2") != std::string::npos);
+  CHECK(text.find("which its profile was fitted to") != std::string::npos);
+}
+
 TEST_CASE("memory was compared for fully_shard alone", "[error]") {
   SimulatedRun run{"eager", "H100 SXM 80 GB", "dgx-h100", "fully_shard", 8, Numel{8'000'000'000}};
   CHECK(memory_error(run).near);

@@ -65,6 +65,7 @@ struct ModuleWork {
   /// beside those below it, or with a parameter that it only reads (Model::reads).
   std::vector<ParameterId> only;
   bool no_parameters = false;  // the work concerns none of the module's
+  bool offloads = false;       // what it saves waits in host memory until backward
   /// Backward: parameters of which a module before has left a gradient in this pass. As in torch
   /// that one, the new one and their sum are there at once.
   std::vector<ParameterId> summed;

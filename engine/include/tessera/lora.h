@@ -27,16 +27,22 @@ struct LoraOptions {
   /// Names of modules ("q_proj"), or ends of their paths ("self_attn.q_proj"). "all-linear": all
   /// but the one that gives logits.
   std::vector<std::string> targets = {"all-linear"};
+  /// QLoRA (Dettmers et al., arXiv 2305.14314): frozen matrices of blocks are kept as 4-bit numbers
+  /// with a float32 scale for every 64, and become 16-bit ones whenever they are multiplied.
+  bool packed = false;
 
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-/// "rank=8,alpha=32,target=q_proj,v_proj"; r is rank. Fails: invalid_argument, naming the part.
+/// "rank=8,alpha=32,target=q_proj,v_proj,base=nf4"; r is rank. Fails: invalid_argument, naming the
+/// part.
 Result<LoraOptions> parse_lora(std::string_view text);
 /// As parse_lora reads it.
 std::string to_text(const LoraOptions& options);
 
-/// The model with adapters, and everything else of it frozen.
+/// The model with adapters, and everything else of it frozen. Where it is packed, a weight becomes
+/// a `qweight` of 16-bit elements, a quarter as many, and a buffer of scales: as FSDP shards them,
+/// whose parameters have one dtype (bitsandbytes, quant_storage). Such a model has no real numbers.
 /// Fails: invalid_argument (no such module, a rank or alpha that is not above 0, a model that has
 /// adapters), not_supported (a target that is no linear layer), naming it.
 Result<Model> with_lora(const Model& model, const LoraOptions& options);

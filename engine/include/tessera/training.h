@@ -24,6 +24,7 @@
 #include "tessera/engine.h"
 #include "tessera/grad_scaler.h"
 #include "tessera/option.h"
+#include "tessera/recompute.h"
 
 namespace tessera {
 
@@ -55,7 +56,10 @@ struct TrainingOptions {
   std::vector<TrainingPass> passes = {};  // instead of `accumulation` times train, then step
   bool sync_every_micro_batch = true;     // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
-  std::int32_t checkpoint_every = 1;  // of so many blocks, the first is checkpointed
+  std::int32_t checkpoint_every = 1;     // of so many blocks, the first is checkpointed
+  Recompute recompute = {};              // of blocks that are not checkpointed; by costs alone
+  KeptActivations kept = {};             // what the costs of the model's modules mean
+  std::int32_t offload_activations = 0;  // of so many blocks they wait in host memory
   AdamOptions adam = {};
   float max_grad_norm = 0;  // above 0: clips the gradients' norm before every step
   double norm_type = 2;     // 1, 2 or infinity

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/schemes/fsdp1/marks.h"
 
@@ -19,6 +20,25 @@ bool is_hybrid(ShardingStrategy strategy) {
 std::vector<ParameterId> pre_order(std::vector<ParameterId> parameters) {
   std::sort(parameters.begin(), parameters.end());
   return parameters;
+}
+
+// The first of those that train a part of their elements, and how many are like it.
+template <class Units>
+std::optional<std::string> mixed_units(const Units& units) {
+  std::string first;
+  std::size_t count = 0;
+  for (const auto& unit : units) {
+    Numel trained{};
+    for (const auto& segment : unit.shard.map.segments()) {
+      if (segment.requires_grad) trained += segment.numel;
+    }
+    if (trained == Numel{0} || trained == unit.layout.numel) continue;
+    if (count++ > 0) continue;
+    first = fmt::format("unit {} trains {} of {} elements, but its gradient has room for all",
+                        unit.name, trained.value, unit.layout.numel.value);
+  }
+  if (count == 0) return std::nullopt;
+  return count == 1 ? first : fmt::format("{}; so it is with {} more units", first, count - 1);
 }
 
 }  // namespace
@@ -358,15 +378,7 @@ std::vector<std::string> FlatEngine::warnings() const {
                     "not gather it, here it is gathered around its members",
                     list));
   }
-  for (const FlatUnit& unit : units_) {
-    Numel trained{};
-    for (const auto& segment : unit.shard.map.segments()) {
-      if (segment.requires_grad) trained += segment.numel;
-    }
-    if (trained == Numel{0} || trained == unit.layout.numel) continue;
-    out.push_back(fmt::format("unit {} trains {} of {} elements, but its gradient has room for all",
-                              unit.name, trained.value, unit.layout.numel.value));
-  }
+  if (auto mixed = mixed_units(units_)) out.push_back(std::move(*mixed));
   return out;
 }
 

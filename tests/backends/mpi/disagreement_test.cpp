@@ -254,7 +254,8 @@ const std::set<std::string> not_compared = {
     "--cluster", "--ranks", "--peak-flops", "--profile-nccl", "--windows", "--tf32", "--share-gpu",
     "--cuda-graphs", "--hopper-attention", "--pinned-memory",
     // train refuses all values but one
-    "--optimizer-states", "--optimizer-dtype", "--checkpoint-every"};
+    "--optimizer-states", "--optimizer-dtype", "--checkpoint-every", "--recompute",
+    "--offload-activations"};
 
 // A path of a machine, which may differ.
 bool is_alike(const Difference& d) { return d.option == std::string("--nvme-path"); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/model.h"
@@ -31,9 +32,13 @@ struct SimulatedRun {
   Rank ranks = 1;
   Numel parameters{};
   std::int64_t sequence = 0, tokens = 0;  // of a sequence, of a micro-batch; 0: of any
-  std::string checkpointing = {};         // none, full or operators; empty: any
+  std::string checkpointing = {};         // none, full, operators or "norm+ffn"; empty: any
   std::string offload = {};               // "optimizer", "parameters to NVMe"; empty: nothing
+  std::string frozen = {};                // "LoRA", "QLoRA", "some"; empty: all is trained
   std::string memory_profile = {};        // whose memory is the same; empty: `profile`
+  std::int64_t micro_batches = 0;         // of a step; 0: any
+  /// Other options that it was made with, by name: "reduce_dtype" and "bfloat16".
+  std::vector<std::pair<std::string, std::string>> options = {};
   /// What all validated runs are and this one is not: "it has no experts".
   std::vector<std::string> beside = {};
 };
