@@ -22,6 +22,7 @@ enum class WindowStyle {
   chosen,   // all, if `use_sliding_window`
   pattern,  // all but each `every`th
   chunks,   // the same, in chunks that do not slide
+  listed,   // those that `layer_types` names
 };
 
 struct WindowDefaults {
@@ -55,6 +56,7 @@ const std::vector<Family>& dense_families();
 const std::vector<Family>& gpt_families();
 const std::vector<Family>& normed_families();
 const std::vector<Family>& expert_families();
+const std::vector<Family>& latent_families();
 const std::vector<Family>& routed_families();
 
 /// A model that is no decoder alone.
@@ -72,6 +74,9 @@ std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_
                         std::int64_t otherwise);
 /// Whether what blocks add is dropped out, by a key of probability.
 bool drops(JsonReader& config, const char* key, double otherwise);
+/// Fails if heads times head_dim is not the width of the model, where a class takes one for the
+/// other: transformers then builds weights that fit nowhere.
+void require_full_heads(JsonReader& config, const Blueprint& b);
 /// The number of classes of a head that classifies.
 std::int64_t labels_of(JsonReader& config);
 /// Whether experts are two tensors, as transformers 5 keeps them, or a module each.

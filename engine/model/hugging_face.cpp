@@ -33,7 +33,7 @@ struct Choice {
 template <class Visit>
 void each_decoder(const Visit& visit) {
   for (const auto* families : {&dense_families(), &normed_families(), &gpt_families(),
-                               &expert_families(), &routed_families()}) {
+                               &expert_families(), &latent_families(), &routed_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -47,11 +47,13 @@ bool has_word(const std::string& words, const std::string& word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-// The family that has the class or the model type `name`.
-Choice choose(const std::string& name) {
+// The family that has the class or the model type `name`; of several with one class that of `type`.
+Choice choose(const std::string& name, const std::string& type) {
   Choice out;
   each_decoder([&](const Family& family) {
+    if (out.found() && family.model_type != type) return;
     const bool causal = name == causal_class(family) || name == family.model_type ||
+                        name == family.blueprint.prefix + "ForCausalLM" ||
                         has_word(family.other_names, name);
     if (causal) out = {&family, nullptr, "ForCausalLM"};
     for (const char* head : decoder_heads) {
@@ -198,10 +200,12 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                               "or a module tree with \"tessera_model\": 1",
                               source));
   }
-  const Choice choice = choose(architecture);
+  config.take_null_as_false();
+  const Choice choice = choose(architecture, config.text("model_type", ""));
   TESSERA_TRY(check_nested(config, choice.found()));
   if (!choice.found()) return unknown(source, key, architecture);
   check_type(config, choice, architecture);
+  check_activations(config, choice.model_type());
   check_halves(config, choice.encoder != nullptr);
   TESSERA_TRY(config.status());
   Result<Model> model = choice.decoder != nullptr
