@@ -24,4 +24,10 @@ Result<RankGroups> process_groups(const RankSet& world, Index size,
   return groups;
 }
 
+RankSet first_members(const RankGroups& groups) {
+  std::vector<Rank> first;
+  for (Index g = 0; g < groups.group_count(); ++g) first.push_back(groups.member(g, 0));
+  return RankSet::of(std::move(first));
+}
+
 }  // namespace tessera

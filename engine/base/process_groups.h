@@ -14,4 +14,7 @@ namespace tessera {
 Result<RankGroups> process_groups(const RankSet& world, Index size,
                                   const std::optional<RankGroups>& groups);
 
+/// The first rank of each group.
+RankSet first_members(const RankGroups& groups);
+
 }  // namespace tessera

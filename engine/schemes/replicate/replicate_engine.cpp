@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/process_groups.h"
-
 namespace tessera {
 namespace {
 
@@ -81,12 +79,6 @@ Status ReplicateEngine::set_static_graph() {
   for (Bucket& bucket : buckets_) TESSERA_TRY(release(bucket.buffer, EventId{}));
   plan_first_buckets();
   return allocate_buckets();
-}
-
-RankSet ReplicateEngine::first_ranks() const {
-  std::vector<Rank> first;
-  for (Index g = 0; g < groups_.group_count(); ++g) first.push_back(groups_.member(g, 0));
-  return RankSet::of(std::move(first));
 }
 
 Cause ReplicateEngine::cause_of(const ReplicatedParameter& p, Reason reason) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/engine_base.h"
+#include "engine/base/process_groups.h"
 #include "engine/model/used_by.h"
 #include "engine/schemes/replicate/gradient_reducer.h"
 #include "tessera/join.h"
@@ -90,7 +91,7 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
     return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
   }
   Index replica_index(Rank rank) const override { return groups_.index_of(rank); }
-  RankSet first_ranks() const override;
+  RankSet first_ranks() const override { return first_members(groups_); }
   std::vector<StreamId> side_streams() const override { return {nccl_}; }
 
   // replicated_parameters.cpp

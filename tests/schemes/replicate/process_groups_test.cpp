@@ -10,7 +10,7 @@ namespace tessera {
 namespace {
 
 using test::check_refused;
-using test::mlp;
+using test::g3;
 using test::Replicas;
 using test::require_ok;
 using Groups = std::vector<std::vector<Rank>>;
@@ -43,7 +43,7 @@ void check_group(Engine& engine, const Model& model, const std::vector<Rank>& gr
 }
 
 TEST_CASE("replicas of any sub-group train on their own", "[replicate][groups]") {
-  const Model model = mlp();
+  const Model model = g3();
   const auto [ranks, members] = GENERATE(table<Rank, Groups>({
       {3, {{1, 2}}},
       {8, {{0, 1, 2, 3}, {4, 5, 6, 7}}},
@@ -64,7 +64,7 @@ TEST_CASE("replicas of any sub-group train on their own", "[replicate][groups]")
 }
 
 TEST_CASE("consecutive groups are a number", "[replicate][groups]") {
-  const Model model = mlp();
+  const Model model = g3();
   Replicas world(6, model, {.group_size = 3});
   require_ok(world.engine->initialise(test::initial_value));
   require_ok(run_training_step(*world.engine, model, test::formula_training(model)));
@@ -73,7 +73,7 @@ TEST_CASE("consecutive groups are a number", "[replicate][groups]") {
 }
 
 TEST_CASE("the first rank of each group commits for its group", "[replicate][groups][summon]") {
-  const Model model = mlp();
+  const Model model = g3();
   Replicas world(4, model, {.group_size = 2});
   require_ok(world.engine->initialise(test::initial_value));
   const ParameterId first{0};
@@ -91,7 +91,7 @@ TEST_CASE("the first rank of each group commits for its group", "[replicate][gro
 }
 
 TEST_CASE("groups that make no sense are refused", "[replicate][groups][errors]") {
-  const Model model = mlp();
+  const Model model = g3();
   test::TestCosts costs;
   const auto refused = [&](const ReplicateOptions& options, const char* part) {
     const auto runtime = test::require_value(
