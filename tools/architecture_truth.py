@@ -26,6 +26,10 @@ GROUPED = dict(SMALL, num_key_value_heads=[1, 2, 4])
 GPT = dict(vocab_size=[96, 130], n_embd=[64, 96, 128], n_layer=[2, 3], n_head=[4, 8],
            n_inner=[None, 100], n_positions=[64, 96])
 FLAG = [False, True]
+BART = dict(vocab_size=[96], d_model=[64, 96], encoder_layers=[2, 3], decoder_layers=[1, 2],
+            encoder_attention_heads=[4], decoder_attention_heads=[2, 4], encoder_ffn_dim=[100], decoder_ffn_dim=[80],
+            max_position_embeddings=[64, 80], pad_token_id=[1], bos_token_id=[0], eos_token_id=[2],
+            decoder_start_token_id=[2], forced_eos_token_id=[2])
 LATENT = dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
               qk_rope_head_dim=[8, 16], v_head_dim=[16, 24])
 BIAS = dict(attention_bias=FLAG, tie_word_embeddings=FLAG)
@@ -240,6 +244,18 @@ ROWS = [
      dict(vocab_size=[96], d_model=[64], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_heads=[4])),
     ("umt5", "UMT5ForConditionalGeneration", dict(d_model=2048, d_ff=5120, num_layers=24, num_heads=32),
      dict(vocab_size=[96], d_model=[64], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_heads=[4])),
+    ("bart", "BartForConditionalGeneration", dict(vocab_size=50264), BART),
+    ("bart", "BartForQuestionAnswering", dict(), BART),
+    ("mbart", "MBartForConditionalGeneration", dict(vocab_size=250027), BART),
+    ("plbart", "PLBartForConditionalGeneration", dict(), BART),
+    ("pegasus", "PegasusForConditionalGeneration", dict(vocab_size=96103, encoder_layers=16, decoder_layers=16), BART),
+    ("marian", "MarianMTModel", dict(d_model=512, encoder_ffn_dim=2048, decoder_ffn_dim=2048, encoder_layers=6,
+     decoder_layers=6, encoder_attention_heads=8, decoder_attention_heads=8, max_position_embeddings=512),
+     dict(BART, decoder_start_token_id=[0])),
+    ("m2m_100", "M2M100ForConditionalGeneration", dict(vocab_size=256206, encoder_layers=24, decoder_layers=24,
+     encoder_ffn_dim=8192, decoder_ffn_dim=8192), BART),
+    ("blenderbot", "BlenderbotForConditionalGeneration", dict(), BART),
+    ("blenderbot-small", "BlenderbotSmallForConditionalGeneration", dict(), BART),
     ("t5", "T5EncoderModel", dict(), dict(vocab_size=[96], d_model=[64], d_ff=[100], num_layers=[2, 3], num_heads=[4],
      is_gated_act=FLAG)),
     ("vit", "ViTForImageClassification", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
@@ -272,7 +288,7 @@ def inputs_of(model, config, tokens):
     if config.model_type == "whisper":
         frames = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)
         return dict(input_features=frames, decoder_input_ids=ids)
-    if config.model_type.endswith("t5") and "Encoder" not in type(model).__name__:
+    if config.is_encoder_decoder and "Encoder" not in type(model).__name__:
         return dict(input_ids=ids, decoder_input_ids=ids)
     ids = ids + 5  # no padding
     if not hasattr(config, "pad_token_id") or config.pad_token_id is None:

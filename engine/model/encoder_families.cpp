@@ -209,15 +209,15 @@ Result<Model> roberta(JsonReader& config, const std::string& head, const std::st
   return build_bert(names, config, head, name);
 }
 
-template <const char* prefix, const char* base>
-Result<Model> like_roberta(JsonReader& config, const std::string& head, const std::string& name) {
-  static constexpr BertNames names{
-      .prefix = prefix, .base = base, .embeddings = "word type norm position"};
-  return build_bert(names, config, head, name);
+// RoBERTa's classes under other names.
+EncoderFamily like_roberta(const std::string& model_type, const std::string& heads,
+                           const char* prefix, const char* base) {
+  const BertNames names{.prefix = prefix, .base = base, .embeddings = "word type norm position"};
+  return {model_type, prefix, heads,
+          [names](JsonReader& config, const std::string& head, const std::string& name) {
+            return build_bert(names, config, head, name);
+          }};
 }
-constexpr char xlm_roberta[] = "XLMRoberta", camembert[] = "Camembert";
-constexpr char data2vec[] = "Data2VecText", roberta_base[] = "roberta",
-               data2vec_base[] = "data2vec_text";
 
 Result<Model> distilbert(JsonReader& config, const std::string& head, const std::string& name) {
   static constexpr BertNames names{.prefix = "DistilBert",
@@ -246,9 +246,9 @@ const std::vector<EncoderFamily>& encoder_families() {
   static const std::vector<EncoderFamily> all = {
       {"bert", "Bert", text + " ForMultipleChoice", bert},
       {"roberta", "Roberta", text, roberta},
-      {"xlm-roberta", xlm_roberta, text, like_roberta<xlm_roberta, roberta_base>},
-      {"camembert", camembert, text, like_roberta<camembert, roberta_base>},
-      {"data2vec-text", data2vec, text, like_roberta<data2vec, data2vec_base>},
+      like_roberta("xlm-roberta", text, "XLMRoberta", "roberta"),
+      like_roberta("camembert", text, "Camembert", "roberta"),
+      like_roberta("data2vec-text", text, "Data2VecText", "data2vec_text"),
       {"distilbert", "DistilBert", text, distilbert},
       {"t5", "T5", two_stacks, t5_model},
       {"mt5", "MT5", two_stacks, mt5_model},

@@ -5,6 +5,7 @@
 // them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,10 +65,12 @@ struct EncoderFamily {
   std::string model_type, prefix;
   std::string heads;  // classes, without the prefix, separated by spaces
   /// `head` is one of `heads`.
-  Result<Model> (*build)(JsonReader& config, const std::string& head, const std::string& name);
+  std::function<Result<Model>(JsonReader& config, const std::string& head, const std::string& name)>
+      build;
 };
 
 const std::vector<EncoderFamily>& encoder_families();
+const std::vector<EncoderFamily>& bart_families();
 
 /// The integer at the first key of `keys` ("n_embd|hidden_size") that is there.
 std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_t least,

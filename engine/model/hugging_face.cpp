@@ -38,6 +38,13 @@ void each_decoder(const Visit& visit) {
   }
 }
 
+template <class Visit>
+void each_encoder(const Visit& visit) {
+  for (const auto* families : {&encoder_families(), &bart_families()}) {
+    for (const EncoderFamily& family : *families) visit(family);
+  }
+}
+
 std::string causal_class(const Family& family) {
   return family.causal.empty() ? family.blueprint.prefix + "ForCausalLM" : family.causal;
 }
@@ -61,22 +68,22 @@ Choice choose(const std::string& name, const std::string& type) {
       if (named && name == family.blueprint.prefix + head) out = {&family, nullptr, head};
     }
   });
-  for (const EncoderFamily& family : encoder_families()) {
+  each_encoder([&](const EncoderFamily& family) {
     const auto heads = words_of(family.heads);
     if (name == family.model_type) out = {nullptr, &family, heads[0]};
     for (const std::string& head : heads) {
       if (name == family.prefix + head) out = {nullptr, &family, head};
     }
-  }
+  });
   return out;
 }
 
 std::vector<std::string> known_classes() {
   std::vector<std::string> out;
   each_decoder([&](const Family& family) { out.push_back(causal_class(family)); });
-  for (const EncoderFamily& family : encoder_families()) {
+  each_encoder([&](const EncoderFamily& family) {
     out.push_back(family.prefix + words_of(family.heads)[0]);
-  }
+  });
   return out;
 }
 

@@ -12,9 +12,11 @@ using Kind = NumberKind;
 // no class has any more belong to all.
 constexpr NumberKey keys[] = {
     {"activation", Kind::activation, "falcon distilbert"},
-    {"activation_dropout", Kind::share, "whisper"},
+    {"activation_dropout", Kind::share,
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"activation_function", Kind::activation,
-     "gpt2 gpt_bigcode gptj opt whisper codegen gpt_neo exaone"},
+     "gpt2 gpt_bigcode gptj opt whisper codegen gpt_neo exaone bart mbart plbart pegasus marian "
+     "m2m_100 blenderbot blenderbot-small"},
     {"alibi", Kind::flag, "falcon"},
     {"apply_residual_connection_post_layernorm", Kind::flag, "bloom"},
     {"apply_spec_augment", Kind::flag, "whisper"},
@@ -25,7 +27,7 @@ constexpr NumberKey keys[] = {
      "whisper seed_oss hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee "
      "nemotron apertus glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 "
      "vaultgemma jais2 nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo "
-     "persimmon"},
+     "persimmon bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"attention_multiplier", Kind::number, "granite granitemoe"},
     {"attention_probs_dropout_prob", Kind::share,
      "bert roberta vit xlm-roberta camembert data2vec-text"},
@@ -38,9 +40,11 @@ constexpr NumberKey keys[] = {
     {"aux_loss_alpha", Kind::number, ""},
     {"cache_implementation", Kind::word, ""},
     {"classifier_dropout", Kind::share,
-     "gpt_neox bert roberta t5 mt5 umt5 gpt_neo xlm-roberta camembert data2vec-text"},
+     "gpt_neox bert roberta t5 mt5 umt5 gpt_neo xlm-roberta camembert data2vec-text bart mbart "
+     "plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"clip_qkv", Kind::number, "olmo olmoe"},
-    {"decoder_layerdrop", Kind::share, "whisper"},
+    {"decoder_layerdrop", Kind::share,
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"dense_act_fn", Kind::activation, "t5 mt5 umt5"},
     {"emb_pdrop", Kind::share, "mpt"},
     {"input_jitter_noise", Kind::share, "phimoe"},
@@ -54,7 +58,8 @@ constexpr NumberKey keys[] = {
     {"scale_depth", Kind::number, "minicpm3"},
     {"scale_emb", Kind::number, "minicpm3"},
     {"embedding_multiplier", Kind::number, "granite granitemoe"},
-    {"encoder_layerdrop", Kind::share, "whisper"},
+    {"encoder_layerdrop", Kind::share,
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"encoder_stride", Kind::number, "vit"},
     {"ep_size", Kind::number, ""},
     {"experts_implementation", Kind::word, ""},
@@ -77,7 +82,8 @@ constexpr NumberKey keys[] = {
      "minicpm3 solar_open exaone_moe mellum persimmon xlm-roberta camembert data2vec-text"},
     {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma"},
     {"init_device", Kind::word, "mpt"},
-    {"init_std", Kind::number, "opt whisper"},
+    {"init_std", Kind::number,
+     "opt whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
     {"initial_context_length", Kind::number, ""},
     {"initializer_factor", Kind::number, "t5 mt5 umt5"},
     {"is_gated_act", Kind::flag, "t5"},
