@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/sim/lockstep_runtime.h"
+#include "tessera/training.h"
 #include "tests/random.h"
 #include "tests/sim/test_costs.h"
 #include "tests/summon/scenes.h"

@@ -95,9 +95,9 @@ TEST_CASE("a function sees the question and the elements that are left", "[wrap]
   CHECK(units(model, plan_of(model, told)) ==
         Names{"stem", "blocks.0", "blocks.0.linear", "blocks.0.norm", "head"});
   CHECK(Names(asked.begin(), asked.begin() + 4) ==
-        Names{" below 150", "stem below 30", "stem wrap 30", "blocks below 90"});
+        Names{" below 130", "stem below 30", "stem wrap 30", "blocks below 70"});
   CHECK(std::count(asked.begin(), asked.end(), "blocks.0 wrap 0") == 1);
-  CHECK(std::count(asked.begin(), asked.end(), "blocks wrap 45") == 1);  // what 1 has
+  CHECK(std::count(asked.begin(), asked.end(), "blocks wrap 35") == 1);  // what 1 has
   check_refused(plan_wrapping(model, FunctionWrap{}, {}), "FunctionWrap has no function");
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("buffers are broadcast before a forward whose gradients are reduced", 
   require_ok(run.engine->sync_buffers());
   CHECK(run.collectives() == Lines{"broadcast 12 from 0"});
   require_ok(run.engine->begin_forward());
-  check_refused(run.engine->sync_buffers(), "sync_buffers");
+  test::check_refused(run.engine->sync_buffers(), "sync_buffers");
 }
 
 Status evaluate(Engine& engine, const Model& model, ForwardPass::Use use) {
