@@ -90,7 +90,7 @@ class BartBuilder {
         w_.runs(id);
       }
     } else if (head_ == "ForQuestionAnswering") {
-      w_.runs(w_.linear("qa_outputs", s_.hidden, labels_, true));
+      w_.runs(w_.linear("qa_outputs", s_.hidden, 2, true));
     }
   }
 
@@ -164,7 +164,8 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
           [kind](JsonReader& config, const std::string& head,
                  const std::string& name) -> Result<Model> {
             const BartSizes sizes = read_bart(config, kind);
-            const std::int64_t labels = labels_of(config);
+            const bool said = config.has("id2label") || config.has("num_labels");
+            const std::int64_t labels = said ? labels_of(config) : 3;
             const DType dtype = encoder_dtype(config);
             TESSERA_TRY(config.status());
             return checked(BartBuilder(kind, sizes, head, labels, name, dtype).build(), config);

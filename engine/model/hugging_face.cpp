@@ -120,8 +120,8 @@ Status unknown(const std::string& source, const char* key, const std::string& na
   for (const std::string& known : classes) text += (text.empty() ? "" : ", ") + known;
   const std::vector<std::string_view> views(classes.begin(), classes.end());
   return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}{}; known are {}; describe other models as a module "
-                            "tree, or make one with tools/export_torch_model.py",
+                fmt::format("{}: {} names {}{}; known are {}; others: a module tree, made by "
+                            "tools/export_torch_model.py",
                             source, key, word(name), did_you_mean(name, views), text));
 }
 
