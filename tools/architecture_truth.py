@@ -26,6 +26,12 @@ GROUPED = dict(SMALL, num_key_value_heads=[1, 2, 4])
 GPT = dict(vocab_size=[96, 130], n_embd=[64, 96, 128], n_layer=[2, 3], n_head=[4, 8],
            n_inner=[None, 100], n_positions=[64, 96])
 FLAG = [False, True]
+BART = dict(vocab_size=[96], d_model=[64, 96], encoder_layers=[2, 3], decoder_layers=[1, 2],
+            encoder_attention_heads=[4], decoder_attention_heads=[2, 4], encoder_ffn_dim=[100], decoder_ffn_dim=[80],
+            max_position_embeddings=[64, 80], pad_token_id=[1], bos_token_id=[0], eos_token_id=[2],
+            decoder_start_token_id=[2], forced_eos_token_id=[2])
+LATENT = dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
+              qk_rope_head_dim=[8, 16], v_head_dim=[16, 24])
 BIAS = dict(attention_bias=FLAG, tie_word_embeddings=FLAG)
 BERT = dict(SMALL, max_position_embeddings=[64, 80], type_vocab_size=[1, 2])
 ROWS = [
@@ -35,6 +41,9 @@ ROWS = [
     ("llama", "LlamaForSequenceClassification", dict(hidden_size=2048, num_hidden_layers=16),
      dict(GROUPED, num_labels=[3, 7])),
     ("llama", "LlamaModel", dict(), dict(GROUPED)),
+    ("exaone", "LlamaForCausalLM", dict(hidden_size=2560, intermediate_size=7168, num_hidden_layers=30),
+     dict(GROUPED, mlp_bias=FLAG, **BIAS)),
+    ("internlm3", "LlamaForCausalLM", dict(), dict(GROUPED, head_dim=[16, None], tie_word_embeddings=FLAG)),
     ("mistral", "MistralForCausalLM", dict(vocab_size=131072, hidden_size=5120, intermediate_size=14336,
      num_hidden_layers=40, head_dim=128, sliding_window=None), dict(GROUPED, sliding_window=[4096, None])),
     ("qwen2", "Qwen2ForCausalLM", dict(vocab_size=152064, hidden_size=3584, intermediate_size=18944,
@@ -64,6 +73,15 @@ ROWS = [
           qk_rope_head_dim=[8, 16], v_head_dim=[16, 24], n_routed_experts=[4, 8], num_experts_per_tok=[2],
           n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1],
           attention_bias=FLAG)),
+    ("deepseek_v2", "DeepseekV2Model", dict(mlp_bias=True),
+     dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24], qk_nope_head_dim=[16], qk_rope_head_dim=[8],
+          v_head_dim=[16], n_routed_experts=[4], num_experts_per_tok=[2], n_shared_experts=[1, 2],
+          moe_intermediate_size=[40], first_k_dense_replace=[0, 1], mlp_bias=[True])),
+    ("glm4_moe_lite", "Glm4MoeLiteForCausalLM", dict(), dict(LATENT, n_routed_experts=[4, 8], num_experts_per_tok=[2],
+     n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], num_key_value_heads=[4], num_attention_heads=[4],
+     attention_bias=FLAG)),
+    ("youtu", "YoutuForCausalLM", dict(), dict(LATENT, **BIAS)),
+    ("minicpm3", "MiniCPM3ForCausalLM", dict(), dict(LATENT, v_head_dim=[None, 16, 24], mlp_bias=FLAG, **BIAS)),
     ("deepseek_v3", "DeepseekV3ForCausalLM", dict(),
      dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
           qk_rope_head_dim=[8, 16], v_head_dim=[16, 24], n_routed_experts=[8, 16], num_experts_per_tok=[2, 4],
@@ -119,6 +137,10 @@ ROWS = [
     ("ministral3", "Ministral3ForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], tie_word_embeddings=FLAG)),
     ("helium", "HeliumForCausalLM", dict(), dict(SMALL, num_key_value_heads=[1, 2], head_dim=[16], hidden_size=[64],
      num_attention_heads=[4], mlp_bias=FLAG, **BIAS)),
+    ("vaultgemma", "VaultGemmaForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], pad_token_id=[0],
+                                                         attention_bias=FLAG)),
+    ("jais2", "Jais2ForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], mlp_bias=FLAG, **BIAS)),
+    ("nanochat", "NanoChatForCausalLM", dict(), dict(GROUPED, **BIAS)),
     ("olmo3", "Olmo3ForCausalLM", dict(vocab_size=100278, hidden_size=5120, intermediate_size=27648,
      num_hidden_layers=64, num_attention_heads=40, num_key_value_heads=8, max_position_embeddings=65536),
      dict(GROUPED, **BIAS)),
@@ -148,6 +170,16 @@ ROWS = [
      num_experts_per_tok=6, moe_intermediate_size=1408, first_k_dense_replace=1),
      dict(SMALL, num_key_value_heads=[1, 2], n_routed_experts=[4, 8], num_experts_per_tok=[2], n_shared_experts=[1, 2],
           moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1], attention_bias=FLAG)),
+    ("solar_open", "SolarOpenForCausalLM", dict(),
+     dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"}, head_dim=[16, 24], n_routed_experts=[4, 8], num_experts_per_tok=[2], n_shared_experts=[1, 2],
+          moe_intermediate_size=[40, 56], **BIAS)),
+    ("exaone_moe", "ExaoneMoeForCausalLM", dict(),
+     dict(GROUPED, num_experts=[4, 8], num_experts_per_tok=[2], num_shared_experts=[1, 2],
+          moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1], tie_word_embeddings=FLAG)),
+    ("mellum", "MellumForCausalLM", dict(),
+     dict(GROUPED, num_hidden_layers=[2], head_dim=[16, 24], num_experts=[4, 6], num_experts_per_tok=[2],
+          moe_intermediate_size=[40, 56], mlp_layer_types=[None, ["dense", "sparse"]],
+          layer_types=[None, ["full_attention", "sliding_attention"]], **BIAS)),
     ("granitemoe", "GraniteMoeForCausalLM", dict(vocab_size=49155, hidden_size=1536, intermediate_size=512,
      num_hidden_layers=32, num_attention_heads=24, num_key_value_heads=8, num_local_experts=40,
      num_experts_per_tok=8, tie_word_embeddings=True),
@@ -160,6 +192,13 @@ ROWS = [
      dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2, 3], pad_token_id=[0], **BIAS)),
     ("gpt2", "GPT2LMHeadModel", dict(n_embd=1600, n_layer=48, n_head=25), dict(GPT, tie_word_embeddings=FLAG)),
     ("gpt2", "GPT2ForSequenceClassification", dict(), dict(GPT, num_labels=[4])),
+    ("gpt-sw3", "GPT2LMHeadModel", dict(n_embd=2048, n_layer=24, n_head=16, vocab_size=64000), GPT),
+    ("codegen", "CodeGenForCausalLM", dict(), dict(GPT, rotary_dim=[8])),
+    ("gpt_neo", "GPTNeoForCausalLM", dict(),
+     dict(vocab_size=[96], hidden_size=[64, 96], num_layers=[4], num_heads=[4, 8], intermediate_size=[None, 100],
+          attention_types=[[[["global", "local"], 2]], [[["global"], 1], [["local", "local", "global"], 1]]],
+          max_position_embeddings=[64], tie_word_embeddings=FLAG)),
+    ("persimmon", "PersimmonForCausalLM", dict(), dict(SMALL, qk_layernorm=FLAG, tie_word_embeddings=FLAG)),
     ("gpt_neox", "GPTNeoXForCausalLM", dict(),
      dict(SMALL, use_parallel_residual=FLAG, attention_bias=FLAG)),
     ("gptj", "GPTJForCausalLM", dict(), dict(GPT, rotary_dim=[8])),
@@ -184,10 +223,15 @@ ROWS = [
     ("bert", "BertModel", dict(), BERT),
     ("bert", "BertForSequenceClassification", dict(num_labels=5), dict(BERT, num_labels=[3])),
     ("bert", "BertForTokenClassification", dict(num_labels=9), dict(BERT, num_labels=[3])),
-    ("bert", "BertForQuestionAnswering", dict(), BERT),
+    ("bert", "BertForQuestionAnswering", dict(), dict(BERT, num_labels=[2, 3])),
     ("roberta", "RobertaForMaskedLM", dict(max_position_embeddings=514, type_vocab_size=1), BERT),
     ("roberta", "RobertaForSequenceClassification", dict(), dict(BERT, num_labels=[3])),
     ("roberta", "RobertaModel", dict(), BERT),
+    ("xlm-roberta", "XLMRobertaForMaskedLM", dict(vocab_size=250002, hidden_size=1024, num_hidden_layers=24,
+     num_attention_heads=16, intermediate_size=4096, max_position_embeddings=514, type_vocab_size=1), BERT),
+    ("xlm-roberta", "XLMRobertaForQuestionAnswering", dict(), dict(BERT, num_labels=[2, 3])),
+    ("camembert", "CamembertForTokenClassification", dict(), dict(BERT, num_labels=[3])),
+    ("data2vec-text", "Data2VecTextForMaskedLM", dict(), BERT),
     ("distilbert", "DistilBertForMaskedLM", dict(),
      dict(vocab_size=[96], dim=[64, 96], hidden_dim=[100], n_layers=[2, 3], n_heads=[4], max_position_embeddings=[64])),
     ("distilbert", "DistilBertForSequenceClassification", dict(),
@@ -196,11 +240,28 @@ ROWS = [
      feed_forward_proj="gated-gelu", tie_word_embeddings=False),
      dict(vocab_size=[96], d_model=[64, 96], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_decoder_layers=[2, 4],
           num_heads=[4], feed_forward_proj=["relu", "gated-gelu"], tie_word_embeddings=FLAG)),
-    ("t5", "T5EncoderModel", dict(), dict(vocab_size=[96], d_model=[64], d_ff=[100], num_layers=[2, 3], num_heads=[4])),
+    ("mt5", "MT5ForConditionalGeneration", dict(d_model=1024, d_ff=2816, num_layers=24, num_heads=16),
+     dict(vocab_size=[96], d_model=[64], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_heads=[4])),
+    ("umt5", "UMT5ForConditionalGeneration", dict(d_model=2048, d_ff=5120, num_layers=24, num_heads=32),
+     dict(vocab_size=[96], d_model=[64], d_ff=[100], d_kv=[16, 24], num_layers=[2, 3], num_heads=[4])),
+    ("bart", "BartForConditionalGeneration", dict(vocab_size=50264), BART),
+    ("bart", "BartForQuestionAnswering", dict(), BART),
+    ("mbart", "MBartForConditionalGeneration", dict(vocab_size=250027), BART),
+    ("plbart", "PLBartForConditionalGeneration", dict(), BART),
+    ("pegasus", "PegasusForConditionalGeneration", dict(vocab_size=96103, encoder_layers=16, decoder_layers=16), BART),
+    ("marian", "MarianMTModel", dict(d_model=512, encoder_ffn_dim=2048, decoder_ffn_dim=2048, encoder_layers=6,
+     decoder_layers=6, encoder_attention_heads=8, decoder_attention_heads=8, max_position_embeddings=512),
+     dict(BART, decoder_start_token_id=[0])),
+    ("m2m_100", "M2M100ForConditionalGeneration", dict(vocab_size=256206, encoder_layers=24, decoder_layers=24,
+     encoder_ffn_dim=8192, decoder_ffn_dim=8192), BART),
+    ("blenderbot", "BlenderbotForConditionalGeneration", dict(), BART),
+    ("blenderbot-small", "BlenderbotSmallForConditionalGeneration", dict(), BART),
+    ("t5", "T5EncoderModel", dict(), dict(vocab_size=[96], d_model=[64], d_ff=[100], num_layers=[2, 3], num_heads=[4],
+     is_gated_act=FLAG)),
     ("vit", "ViTForImageClassification", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
      intermediate_size=4096), dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4],
      intermediate_size=[100], image_size=[32, 40], patch_size=[8], num_labels=[5], qkv_bias=FLAG)),
-    ("vit", "ViTModel", dict(), dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4],
+    ("vit", "ViTModel", dict(), dict(head_dim=[16, 24], hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4],
      intermediate_size=[100], image_size=[32], patch_size=[8], pooler_output_size=[48, 64])),
     ("whisper", "WhisperForConditionalGeneration", dict(d_model=1280, encoder_layers=32, decoder_layers=32,
      encoder_attention_heads=20, decoder_attention_heads=20, encoder_ffn_dim=5120, decoder_ffn_dim=5120,
@@ -227,12 +288,13 @@ def inputs_of(model, config, tokens):
     if config.model_type == "whisper":
         frames = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)
         return dict(input_features=frames, decoder_input_ids=ids)
-    if config.model_type == "t5" and "Encoder" not in type(model).__name__:
+    if config.is_encoder_decoder and "Encoder" not in type(model).__name__:
         return dict(input_ids=ids, decoder_input_ids=ids)
     ids = ids + 5  # no padding
     if not hasattr(config, "pad_token_id") or config.pad_token_id is None:
         config.pad_token_id = 1
-    return dict(input_ids=ids, **({} if config.is_encoder_decoder or "bert" in config.model_type else
+    return dict(input_ids=ids, **({} if config.is_encoder_decoder or "bert" in config.model_type or
+                                  config.model_type == "data2vec-text" else
                                   dict(use_cache=False)))
 
 

@@ -378,6 +378,14 @@ def tree_of(model, passes, logits):
     return walk(model, "", ""), ties, aliases
 
 
+def bases_of(model):
+    """Of each class of a module the classes of modules that it derives from, but Module itself."""
+    classes = {type(m) for m in model.modules()}
+    bases = {c.__name__: [b.__name__ for b in c.__mro__[1:]
+                          if issubclass(b, torch.nn.Module) and b is not torch.nn.Module] for c in classes}
+    return {name: bases[name] for name in sorted(bases) if bases[name]}
+
+
 def per_call(sizes, calls):
     out = Sizes()
     for key in ("flops", "attention_flops", "moved", "saved", "kernels"):
@@ -480,7 +488,8 @@ def export(model, inputs_of, name, eager=False, leaves=False):
     tree = {"tessera_model": 1, "name": name, "dtype": name_of(next(model.parameters()).dtype),
             "root": root, "forward": with_revisits(passes[0])}
     tree.update({key: value for key, value in (("ties", ties), ("module_aliases", aliases),
-                                               ("units", blocks)) if value})
+                                               ("units", blocks),
+                                               ("class_bases", bases_of(model))) if value})
     return tree
 
 

@@ -54,19 +54,24 @@ std::string_view CallOrder::busy() const {
     case Stage::idle: return "";
     case Stage::forward: return "in forward: finish the step's backward first";
     case Stage::backward: return "in backward: call end_backward first";
-    case Stage::summoned: return "while others are: close their FullParams first";
+    case Stage::summoned: return "";  // others may be
   }
   return "";
 }
 
-void CallOrder::begin_summon() {
-  TESSERA_ASSERT(stage_ == Stage::idle, "full parameters are summoned between two passes");
+void CallOrder::begin_summon(const std::vector<std::size_t>& units) {
+  TESSERA_ASSERT(busy().empty(), "full parameters are summoned between two passes");
+  for (const std::size_t unit : units) {
+    const bool fresh = summoned_.insert(unit).second;
+    TESSERA_ASSERT(fresh, "a unit is summoned once at a time");
+  }
   stage_ = Stage::summoned;
 }
 
-void CallOrder::end_summon() {
+void CallOrder::end_summon(const std::vector<std::size_t>& units) {
   TESSERA_ASSERT(stage_ == Stage::summoned, "what is closed was summoned");
-  stage_ = Stage::idle;
+  for (const std::size_t unit : units) summoned_.erase(unit);
+  if (summoned_.empty()) stage_ = Stage::idle;
 }
 
 Status CallOrder::announce_pass(const ForwardPass& pass, bool any_graph) {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string_view>
+#include <vector>
 
 #include "tessera/engine.h"
 
@@ -28,11 +30,13 @@ class CallOrder {
   Status expect_known(const char* call, ParameterId parameter) const;
   Status expect_known(const char* call, const ModuleWork& work) const;
   bool in(Stage stage) const { return stage_ == stage; }
-  /// Why the engine cannot be summoned now, for a message; "" if it can.
+  /// Why nothing can be summoned now, for a message; "" if it can.
   std::string_view busy() const;
-  /// While full parameters are summoned nothing else may be called.
-  void begin_summon();
-  void end_summon();
+  bool is_summoned(std::size_t unit) const { return summoned_.contains(unit); }
+  /// While full parameters of any unit are summoned nothing else may be called.
+  /// REQUIRES: not busy; none of `units` is summoned.
+  void begin_summon(const std::vector<std::size_t>& units);
+  void end_summon(const std::vector<std::size_t>& units);
 
   /// Fails: invalid_argument (no such graph, or not between two passes), not_supported (a graph
   /// where `any_graph` is false).
@@ -62,6 +66,7 @@ class CallOrder {
   const Model& trained_model_;
   ForwardPass next_;  // begin_pass takes it
   ModuleId recomputed_;
+  std::set<std::size_t> summoned_;  // units
 };
 
 }  // namespace tessera

@@ -20,6 +20,10 @@ class DecoderBuilder {
       if (last != std::string::npos) writer_.container(b_.dot.substr(0, last), b_.prefix + "Model");
       writer_.container(b_.dot, b_.base_class.empty() ? b_.prefix + "Model" : b_.base_class);
     }
+    const std::string& weights = b_.attention.weights;
+    if (const auto dot = weights.find('.'); dot != std::string::npos) {
+      writer_.container(weights.substr(0, dot), b_.prefix + "SelfAttention");
+    }
     const ModuleId early = before_blocks();
     for (std::int64_t k = 0; k < b_.sizes.layers; ++k) block(k);
     if (early.valid()) {

@@ -72,6 +72,7 @@ struct ExpertsPart {
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
+  bool shared_bias = false;      // of the expert that all tokens meet
   std::string corrections = {};  // a module of the router with a number per expert, not trained
 };
 

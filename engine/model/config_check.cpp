@@ -33,6 +33,20 @@ Status check_nested(const JsonReader& config, bool known) {
   return {};
 }
 
+void check_activations(JsonReader& config, const std::string& model_type) {
+  for (const char* key : {"hidden_act", "hidden_activation", "activation_function", "activation",
+                          "feed_forward_proj", "dense_act_fn"}) {
+    const auto& json = config.json();
+    if (!json.contains(key) || !json[key].is_string()) continue;
+    const auto name = json[key].get<std::string>();
+    const bool built = name == "xielu" && model_type == "apertus";
+    if (built || (!name.ends_with("xielu") && !name.ends_with("prelu"))) continue;
+    config.fail(key, fmt::format("is {}, which has trained parameters of its own that are not "
+                                 "built for {}: describe the model as a module tree",
+                                 name, model_type));
+  }
+}
+
 void check_halves(JsonReader& config, bool encoder) {
   if (config.boolean("add_cross_attention", false)) {
     config.fail("add_cross_attention",

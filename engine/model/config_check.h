@@ -16,6 +16,9 @@ namespace tessera {
 /// models of text and images are. `known`: the class at the top is one that is built.
 Status check_nested(const JsonReader& config, bool known);
 
+/// Refuses activation functions with trained parameters that the family does not build.
+void check_activations(JsonReader& config, const std::string& model_type);
+
 /// Refuses layers that no builder makes: attention to an encoder, a second half.
 void check_halves(JsonReader& config, bool encoder);
 

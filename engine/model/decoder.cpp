@@ -72,6 +72,11 @@ class DecoderReader {
     const bool null = config_.json().contains("num_key_value_heads");
     s.key_value_heads = size(b_.keys.key_value_heads, null ? s.heads : shared);
     const bool head_dim_key = *b_.keys.head_dim != '\0';
+    // Null is what hidden / heads gives, whatever the family's number is.
+    if (head_dim_key && config_.json().contains(b_.keys.head_dim) &&
+        !config_.has(b_.keys.head_dim)) {
+      s.head_dim = 0;
+    }
     const bool given = s.head_dim > 0 || (head_dim_key && config_.has(b_.keys.head_dim));
     const std::string hidden = first_key(b_.keys.hidden);
     const std::string heads = first_key(b_.keys.heads);
@@ -143,6 +148,7 @@ class DecoderReader {
       every = config_.integer("no_rope_layer_interval", 1, every);
     }
     if (!on || null || width == 0 || !config_.status().ok()) return types(0);
+    if (w.style == WindowStyle::listed) return types(width);
     b_.chunked = w.style == WindowStyle::chunks;
     for (std::int64_t k = 0; k < b_.sizes.layers; ++k) {
       b_.windows.push_back(has_window(k, every) ? width : 0);
@@ -153,6 +159,9 @@ class DecoderReader {
   // Blocks whose attention is named one by one.
   void types(std::int64_t width) {
     if (!config_.has("layer_types")) return;
+    if (family_.windows.style == WindowStyle::listed) {
+      b_.windows.assign(static_cast<std::size_t>(b_.sizes.layers), 0);
+    }
     const nlohmann::json& list = config_.json()["layer_types"];
     const auto layers = static_cast<std::size_t>(b_.sizes.layers);
     if (!list.is_array() || list.size() != layers) {
@@ -218,6 +227,15 @@ bool drops(JsonReader& config, const char* key, double otherwise) {
   const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
   if (!good) config.fail(key, "must be a number from 0 to 1");
   return good && value.get<double>() > 0;
+}
+
+void require_full_heads(JsonReader& config, const Blueprint& b) {
+  const AttentionPart& a = b.attention;
+  if (b.sizes.hidden == a.heads * a.head_dim) return;
+  config.fail("head_dim", fmt::format("{} times {} {} must be {} {}: transformers builds no other "
+                                      "{} that computes",
+                                      a.head_dim, first_key(b.keys.heads), a.heads,
+                                      first_key(b.keys.hidden), b.sizes.hidden, b.prefix));
 }
 
 Result<Model> decoder_model(const Family& family, const std::string& suffix, JsonReader& config,

@@ -49,6 +49,16 @@ void read_phi(JsonReader& config, Blueprint& b) {
   b.attention.norm = NormKind::layer;
 }
 
+// Two names for the biases of attention, two for those of MLPs, and all are the same.
+void read_internlm3(JsonReader& config, Blueprint& b) {
+  const bool attention =
+      config.boolean(config.has("qkv_bias") ? "qkv_bias" : "attention_bias", false);
+  const bool mlp = config.boolean(config.has("bias") ? "bias" : "mlp_bias", false);
+  if (attention != mlp) config.fail("qkv_bias", "and bias must be the same");
+  if (attention) b.attention.biases = "q k v o";
+  if (mlp) b.mlp.biases = "g u d";
+}
+
 void read_starcoder2(JsonReader& config, Blueprint& b) {
   if (!config.boolean("use_bias", true)) return;
   b.attention.biases = "q k v o";
@@ -108,6 +118,34 @@ std::vector<Family> with_one_norm_each() {
        .blueprint = {.prefix = "Granite", .scaled_input = true},
        .attention_bias = "q k v o",
        .mlp_bias = true},
+  };
+}
+
+// Configurations of their own, built by Llama's classes.
+std::vector<Family> with_classes_of_llama() {
+  return {
+      {.model_type = "exaone",
+       .causal = "ExaoneForCausalLM",
+       .blueprint = {.prefix = "Llama",
+                     .keys = {.layers = "num_hidden_layers|num_layers"},
+                     .sizes = {.vocabulary = 102400,
+                               .inner = 14336,
+                               .key_value_heads = 8,
+                               .positions = 4096},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .mlp_bias = true},
+      {.model_type = "internlm3",
+       .causal = "InternLM3ForCausalLM",
+       .blueprint = {.prefix = "Llama",
+                     .sizes = {.vocabulary = 128512,
+                               .inner = 10240,
+                               .layers = 48,
+                               .key_value_heads = 2,
+                               .head_dim = 128,
+                               .positions = 32768},
+                     .epsilon = 1e-5},
+       .read = read_internlm3},
   };
 }
 
@@ -238,7 +276,7 @@ std::vector<Family> with_norms_behind() {
       {.model_type = "stablelm",
        .other_names = "StableLMEpochForCausalLM stablelm_epoch",
        .blueprint = {.prefix = "StableLm",
-                     .keys = layer_norm_keys,
+                     .keys = {.head_dim = "", .epsilon = "layer_norm_eps"},
                      .sizes = {.vocabulary = 50304,
                                .hidden = 2560,
                                .inner = 6912,
@@ -316,7 +354,8 @@ std::vector<Family> with_layer_norms() {
 const std::vector<Family>& dense_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_one_norm_each();
-    for (auto* more : {with_fused_weights, of_gemma, with_norms_behind, with_layer_norms}) {
+    for (auto* more : {with_classes_of_llama, with_fused_weights, of_gemma, with_norms_behind,
+                       with_layer_norms}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

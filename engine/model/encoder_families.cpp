@@ -164,7 +164,7 @@ class BertBuilder {
       distil() ? vocabulary("vocab_transform", "vocab_layer_norm", "vocab_projector")
                : vocabulary("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder");
     } else if (head_ == "ForQuestionAnswering") {
-      dense("qa_outputs", 2);
+      dense("qa_outputs", labels_);
     } else if (head_ == "ForTokenClassification") {
       dense("classifier", labels_);
     } else if (bert && head_ != "Model") {
@@ -209,6 +209,16 @@ Result<Model> roberta(JsonReader& config, const std::string& head, const std::st
   return build_bert(names, config, head, name);
 }
 
+// RoBERTa's classes under other names.
+EncoderFamily like_roberta(const std::string& model_type, const std::string& heads,
+                           const char* prefix, const char* base) {
+  const BertNames names{.prefix = prefix, .base = base, .embeddings = "word type norm position"};
+  return {model_type, prefix, heads,
+          [names](JsonReader& config, const std::string& head, const std::string& name) {
+            return build_bert(names, config, head, name);
+          }};
+}
+
 Result<Model> distilbert(JsonReader& config, const std::string& head, const std::string& name) {
   static constexpr BertNames names{.prefix = "DistilBert",
                                    .base = "distilbert",
@@ -230,14 +240,19 @@ const std::vector<EncoderFamily>& encoder_families() {
   const std::string text =
       "ForMaskedLM ForSequenceClassification ForTokenClassification "
       "ForQuestionAnswering Model";
+  const std::string two_stacks =
+      "ForConditionalGeneration Model EncoderModel ForSequenceClassification "
+      "ForTokenClassification";
   static const std::vector<EncoderFamily> all = {
       {"bert", "Bert", text + " ForMultipleChoice", bert},
       {"roberta", "Roberta", text, roberta},
+      like_roberta("xlm-roberta", text, "XLMRoberta", "roberta"),
+      like_roberta("camembert", text, "Camembert", "roberta"),
+      like_roberta("data2vec-text", text, "Data2VecText", "data2vec_text"),
       {"distilbert", "DistilBert", text, distilbert},
-      {"t5", "T5",
-       "ForConditionalGeneration Model EncoderModel ForSequenceClassification "
-       "ForTokenClassification",
-       t5_model},
+      {"t5", "T5", two_stacks, t5_model},
+      {"mt5", "MT5", two_stacks, mt5_model},
+      {"umt5", "UMT5", two_stacks, umt5_model},
       {"vit", "ViT", "ForImageClassification Model", vit_model},
       {"whisper", "Whisper", "ForConditionalGeneration Model ForAudioClassification",
        whisper_model},

@@ -28,6 +28,8 @@ Result<Model> checked(Model model, JsonReader& config);
 
 /// As EncoderFamily::build.
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> vit_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name);
 

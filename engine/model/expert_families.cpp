@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders whose blocks have experts (arXiv 2401.04088), and DeepSeek's latent attention.
+// Decoders whose blocks have experts (arXiv 2401.04088).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,6 +39,7 @@ void read_mixtral(JsonReader& config, Blueprint& b) {
 }
 
 void read_olmoe(JsonReader& config, Blueprint& b) {
+  require_full_heads(config, b);
   read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = b.mlp.inner;
 }
@@ -73,43 +74,6 @@ void read_llama4(JsonReader& config, Blueprint& b) {
   if (!config.has("moe_layers")) return;
   b.dense_blocks.assign(b.dense_blocks.size(), true);
   mark_blocks(config, "moe_layers", false, b.dense_blocks);
-}
-
-void read_latent(JsonReader& config, Blueprint& b) {
-  const bool whole = config.json().contains("q_lora_rank") && !config.has("q_lora_rank");
-  LatentSizes& l = b.attention.latent;
-  l.query = whole ? 0 : config.integer("q_lora_rank", 1, 1536);
-  l.key_value = config.integer("kv_lora_rank", 1, 512);
-  l.no_position = config.integer("qk_nope_head_dim", 1, 128);
-  l.rotary = config.integer("qk_rope_head_dim", 1, 64);
-  l.value = config.integer("v_head_dim", 1, 128);
-  const std::int64_t widest = (std::int64_t{1} << 40) / b.attention.heads;
-  for (const auto& [key, size] : {std::pair{"qk_nope_head_dim", l.no_position},
-                                  {"qk_rope_head_dim", l.rotary},
-                                  {"v_head_dim", l.value},
-                                  {"kv_lora_rank", l.key_value},
-                                  {"q_lora_rank", l.query}}) {
-    if (size > widest) config.fail(key, fmt::format("is {}, more than {}", size, widest));
-  }
-  b.attention.weights =
-      std::string(whole ? "q_proj:q" : "q_a_proj:qa q_a_layernorm:qan q_b_proj:qb") +
-      " kv_a_proj_with_mqa:kva kv_a_layernorm:kvan kv_b_proj:kvb o_proj:o";
-}
-
-void read_deepseek(JsonReader& config, Blueprint& b) {
-  read_latent(config, b);
-  read_expert_counts(config, b, "n_routed_experts|num_experts|num_local_experts",
-                     "num_experts_per_tok");
-  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  const std::int64_t shared = config.integer("n_shared_experts", 0, b.experts.shared);
-  if (shared > 1000) config.fail("n_shared_experts", fmt::format("is {}, more than 1000", shared));
-  b.experts.shared = std::min<std::int64_t>(shared, 1000) * b.experts.inner;
-  const std::int64_t dense =
-      config.integer("first_k_dense_replace", 0, b.prefix == "DeepseekV3" ? 3 : 0);
-  for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back(k < dense);
-  if (config.integer("moe_layer_freq", 1, 1) != 1) {
-    config.fail("moe_layer_freq", "must be 1: other steps between experts are not built");
-  }
 }
 
 std::vector<Family> of_qwen_and_others() {
@@ -165,39 +129,6 @@ std::vector<Family> of_qwen_and_others() {
                      .epsilon = 1e-5},
        .attention_bias = "q k v o",
        .read = read_olmoe},
-  };
-}
-
-std::vector<Family> of_deepseek() {
-  const ExpertsPart experts{.class_name = "MoE",
-                            .order = "experts router shared",
-                            .shared_name = "shared_experts",
-                            .count = 64,
-                            .per_token = 6,
-                            .inner = 1407,
-                            .shared = 2};
-  ExpertsPart v3 = experts;
-  v3.count = 256;
-  v3.per_token = 8;
-  v3.inner = 2048;
-  v3.shared = 1;
-  return {
-      {.model_type = "deepseek_v2",
-       .blueprint = {.prefix = "DeepseekV2", .sizes = {.vocabulary = 102400}, .experts = experts},
-       .attention_bias = "qa kva o",
-       .mlp_bias = true,
-       .read = read_deepseek},
-      {.model_type = "deepseek_v3",
-       .blueprint = {.prefix = "DeepseekV3",
-                     .sizes = {.vocabulary = 129280,
-                               .hidden = 7168,
-                               .inner = 18432,
-                               .layers = 61,
-                               .heads = 128,
-                               .positions = 4096},
-                     .experts = v3},
-       .attention_bias = "qa kva o",
-       .read = read_deepseek},
   };
 }
 
@@ -276,12 +207,25 @@ void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, con
   e.fused = e.fused || fused_experts(config);
 }
 
+void read_layer_kinds(JsonReader& config, Blueprint& b) {
+  if (!config.has("mlp_layer_types")) return;
+  const nlohmann::json& list = config.json()["mlp_layer_types"];
+  const auto layers = static_cast<std::size_t>(b.sizes.layers);
+  const bool good = list.is_array() && list.size() == layers &&
+                    std::all_of(list.begin(), list.end(), [](const nlohmann::json& word) {
+                      return word == "dense" || word == "sparse";
+                    });
+  if (!good) {
+    return config.fail("mlp_layer_types",
+                       fmt::format("must be a list of {} words, dense or sparse", layers));
+  }
+  for (std::size_t k = 0; k < layers; ++k) b.dense_blocks[k] = list[k] == "dense";
+}
+
 const std::vector<Family>& expert_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = of_qwen_and_others();
-    for (auto* more : {of_deepseek, of_fused}) {
-      for (Family& row : more()) rows.push_back(std::move(row));
-    }
+    for (Family& row : of_fused()) rows.push_back(std::move(row));
     return rows;
   }();
   return all;

@@ -10,4 +10,14 @@ namespace tessera {
 /// ("num_experts|num_local_experts") and `used`.
 void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, const char* used);
 
+/// The blocks that `mlp_layer_types` names, "dense" or "sparse", instead of those of
+/// `dense_blocks`.
+void read_layer_kinds(JsonReader& config, Blueprint& b);
+
+/// The width of what all tokens meet: so many experts side by side as `key` says.
+void read_shared_experts(JsonReader& config, Blueprint& b, const char* key, std::int64_t otherwise);
+
+/// Experts in all blocks but the first so many, `first_k_dense_replace`.
+void read_first_dense(JsonReader& config, Blueprint& b, std::int64_t otherwise);
+
 }  // namespace tessera

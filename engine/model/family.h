@@ -5,6 +5,7 @@
 // them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ enum class WindowStyle {
   chosen,   // all, if `use_sliding_window`
   pattern,  // all but each `every`th
   chunks,   // the same, in chunks that do not slide
+  listed,   // those that `layer_types` names
 };
 
 struct WindowDefaults {
@@ -55,6 +57,7 @@ const std::vector<Family>& dense_families();
 const std::vector<Family>& gpt_families();
 const std::vector<Family>& normed_families();
 const std::vector<Family>& expert_families();
+const std::vector<Family>& latent_families();
 const std::vector<Family>& routed_families();
 
 /// A model that is no decoder alone.
@@ -62,16 +65,21 @@ struct EncoderFamily {
   std::string model_type, prefix;
   std::string heads;  // classes, without the prefix, separated by spaces
   /// `head` is one of `heads`.
-  Result<Model> (*build)(JsonReader& config, const std::string& head, const std::string& name);
+  std::function<Result<Model>(JsonReader& config, const std::string& head, const std::string& name)>
+      build;
 };
 
 const std::vector<EncoderFamily>& encoder_families();
+const std::vector<EncoderFamily>& bart_families();
 
 /// The integer at the first key of `keys` ("n_embd|hidden_size") that is there.
 std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_t least,
                         std::int64_t otherwise);
 /// Whether what blocks add is dropped out, by a key of probability.
 bool drops(JsonReader& config, const char* key, double otherwise);
+/// Fails if heads times head_dim is not the width of the model, where a class takes one for the
+/// other: transformers then builds weights that fit nowhere.
+void require_full_heads(JsonReader& config, const Blueprint& b);
 /// The number of classes of a head that classifies.
 std::int64_t labels_of(JsonReader& config);
 /// Whether experts are two tensors, as transformers 5 keeps them, or a module each.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoders of the shape of GPT-2: layer norms, plain MLPs.
+#include <fmt/format.h>
+
 #include "engine/model/family.h"
 #include "engine/model/trained_families.h"
 
@@ -25,6 +27,12 @@ constexpr SizeKeys bloom_keys{.hidden = "hidden_size|n_embed",
                               .epsilon = "layer_norm_epsilon",
                               .activation = ""};
 constexpr SizeKeys neox_keys{.key_value_heads = "", .head_dim = "", .epsilon = "layer_norm_eps"};
+constexpr SizeKeys neo_keys{.layers = "num_layers|num_hidden_layers",
+                            .heads = "num_heads|num_attention_heads",
+                            .key_value_heads = "",
+                            .head_dim = "",
+                            .epsilon = "layer_norm_epsilon",
+                            .activation = "activation_function"};
 constexpr SizeKeys opt_keys{.inner = "ffn_dim",
                             .key_value_heads = "",
                             .head_dim = "",
@@ -56,6 +64,44 @@ void read_bigcode(JsonReader& config, Blueprint& b) {
 }
 
 void read_gptj(JsonReader& config, Blueprint& b) { b.dropout = drops(config, "resid_pdrop", 0); }
+
+// Blocks as `attention_types` says: [[["global", "local"], 12]] is 24, each second with a window.
+void read_neo(JsonReader& config, Blueprint& b) {
+  b.dropout = drops(config, "resid_dropout", 0);
+  const std::int64_t window = config.integer("window_size", 1, 256);
+  nlohmann::json layers = nlohmann::json::array();
+  const auto otherwise = nlohmann::json::parse(R"([[["global", "local"], 12]])");
+  const nlohmann::json& types =
+      config.has("attention_types") ? config.json()["attention_types"] : otherwise;
+  const auto fail = [&] {
+    config.fail("attention_types", fmt::format("must be lists of global and local with how often "
+                                               "they repeat, {} blocks in all",
+                                               b.sizes.layers));
+  };
+  if (!types.is_array()) return fail();
+  for (const nlohmann::json& item : types) {
+    const bool pair = item.is_array() && item.size() == 2 && item[0].is_array() &&
+                      item[1].is_number_unsigned() && item[1] <= b.sizes.layers;
+    if (!pair) return fail();
+    for (std::int64_t k = 0; k < item[1].get<std::int64_t>(); ++k) {
+      for (const nlohmann::json& word : item[0]) {
+        if (word != "global" && word != "local") return fail();
+        b.windows.push_back(word == "local" ? window : 0);
+        layers.push_back(word);
+      }
+      if (static_cast<std::int64_t>(b.windows.size()) > b.sizes.layers) return fail();
+    }
+  }
+  if (static_cast<std::int64_t>(b.windows.size()) != b.sizes.layers) return fail();
+  if (config.has("attention_layers") && config.json()["attention_layers"] != layers) {
+    config.fail("attention_layers", "is not what attention_types says: leave it out");
+  }
+}
+
+void read_persimmon(JsonReader& config, Blueprint& b) {
+  b.dropout = drops(config, "hidden_dropout", 0);
+  if (config.boolean("qk_layernorm", true)) b.attention.weights += " q_layernorm:qn k_layernorm:kn";
+}
 
 void read_neox(JsonReader& config, Blueprint& b) {
   config.boolean("use_parallel_residual", true);  // the same parts, either way
@@ -154,14 +200,27 @@ std::vector<Family> of_gpt2() {
   gptj.mlp.weights = "fc_in:u fc_out:d";
   gptj.tied = false;
   gptj.head_bias = gptj.parallel = true;
+  Blueprint codegen = gptj;
+  codegen.prefix = "CodeGen";
+  codegen.attention.weights = "out_proj:o qkv_proj:qkv";
+  Blueprint neo = bigcode;
+  neo.prefix = "GPTNeo";
+  neo.keys = neo_keys;
+  neo.sizes = {.vocabulary = 50257, .hidden = 2048, .inner = 0, .layers = 24, .heads = 16};
+  neo.attention.weights =
+      "attention.k_proj:k attention.v_proj:v attention.q_proj:q attention.out_proj:o";
+  neo.attention.biases = "o";
   return {
       {.model_type = "gpt2",
        .causal = "GPT2LMHeadModel",
+       .other_names = "gpt-sw3",
        .blueprint = learned,
        .trains = true,
        .read = read_gpt2},
       {.model_type = "gpt_bigcode", .blueprint = bigcode, .read = read_bigcode},
       {.model_type = "gptj", .blueprint = gptj, .read = read_gptj},
+      {.model_type = "codegen", .blueprint = codegen, .read = read_gptj},
+      {.model_type = "gpt_neo", .blueprint = neo, .read = read_neo},
   };
 }
 
@@ -191,6 +250,22 @@ std::vector<Family> of_others() {
        .trains = true,
        .read = read_neox,
        .compute = computed_neox},
+      {.model_type = "persimmon",
+       .blueprint = {.prefix = "Persimmon",
+                     .keys = neox_keys,
+                     .sizes = {.vocabulary = 262144,
+                               .inner = 16384,
+                               .layers = 36,
+                               .heads = 64,
+                               .positions = 16384},
+                     .final_norm = "final_layernorm",
+                     .attention = {.weights = "query_key_value:qkv dense:o",
+                                   .biases = "qkv o",
+                                   .norm = NormKind::layer},
+                     .mlp = {.weights = four_to_one, .biases = "u d"},
+                     .norm = NormKind::layer,
+                     .epsilon = 1e-5},
+       .read = read_persimmon},
       {.model_type = "opt",
        .blueprint =
            {.prefix = "OPT",

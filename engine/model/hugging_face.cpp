@@ -33,8 +33,15 @@ struct Choice {
 template <class Visit>
 void each_decoder(const Visit& visit) {
   for (const auto* families : {&dense_families(), &normed_families(), &gpt_families(),
-                               &expert_families(), &routed_families()}) {
+                               &expert_families(), &latent_families(), &routed_families()}) {
     for (const Family& family : *families) visit(family);
+  }
+}
+
+template <class Visit>
+void each_encoder(const Visit& visit) {
+  for (const auto* families : {&encoder_families(), &bart_families()}) {
+    for (const EncoderFamily& family : *families) visit(family);
   }
 }
 
@@ -47,11 +54,13 @@ bool has_word(const std::string& words, const std::string& word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-// The family that has the class or the model type `name`.
-Choice choose(const std::string& name) {
+// The family that has the class or the model type `name`; of several with one class that of `type`.
+Choice choose(const std::string& name, const std::string& type) {
   Choice out;
   each_decoder([&](const Family& family) {
+    if (out.found() && family.model_type != type) return;
     const bool causal = name == causal_class(family) || name == family.model_type ||
+                        name == family.blueprint.prefix + "ForCausalLM" ||
                         has_word(family.other_names, name);
     if (causal) out = {&family, nullptr, "ForCausalLM"};
     for (const char* head : decoder_heads) {
@@ -59,22 +68,22 @@ Choice choose(const std::string& name) {
       if (named && name == family.blueprint.prefix + head) out = {&family, nullptr, head};
     }
   });
-  for (const EncoderFamily& family : encoder_families()) {
+  each_encoder([&](const EncoderFamily& family) {
     const auto heads = words_of(family.heads);
     if (name == family.model_type) out = {nullptr, &family, heads[0]};
     for (const std::string& head : heads) {
       if (name == family.prefix + head) out = {nullptr, &family, head};
     }
-  }
+  });
   return out;
 }
 
 std::vector<std::string> known_classes() {
   std::vector<std::string> out;
   each_decoder([&](const Family& family) { out.push_back(causal_class(family)); });
-  for (const EncoderFamily& family : encoder_families()) {
+  each_encoder([&](const EncoderFamily& family) {
     out.push_back(family.prefix + words_of(family.heads)[0]);
-  }
+  });
   return out;
 }
 
@@ -111,8 +120,8 @@ Status unknown(const std::string& source, const char* key, const std::string& na
   for (const std::string& known : classes) text += (text.empty() ? "" : ", ") + known;
   const std::vector<std::string_view> views(classes.begin(), classes.end());
   return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}{}; known are {}; describe other models as a module "
-                            "tree, or make one with tools/export_torch_model.py",
+                fmt::format("{}: {} names {}{}; known are {}; others: a module tree, made by "
+                            "tools/export_torch_model.py",
                             source, key, word(name), did_you_mean(name, views), text));
 }
 
@@ -198,10 +207,12 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                               "or a module tree with \"tessera_model\": 1",
                               source));
   }
-  const Choice choice = choose(architecture);
+  config.take_null_as_false();
+  const Choice choice = choose(architecture, config.text("model_type", ""));
   TESSERA_TRY(check_nested(config, choice.found()));
   if (!choice.found()) return unknown(source, key, architecture);
   check_type(config, choice, architecture);
+  check_activations(config, choice.model_type());
   check_halves(config, choice.encoder != nullptr);
   TESSERA_TRY(config.status());
   Result<Model> model = choice.decoder != nullptr

@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 struct ViTSizes {
-  std::int64_t hidden, inner, layers, heads, patch, channels, patches, pooled;
+  std::int64_t hidden, inner, layers, heads, head_dim, patch, channels, patches, pooled;
   bool qkv_bias, dropout;
 };
 
@@ -19,6 +19,12 @@ ViTSizes read_vit(JsonReader& config) {
   s.inner = config.integer("intermediate_size", 1, 3072);
   s.layers = blocks_of(config, "num_hidden_layers", 12);
   s.heads = heads_of(config, "num_attention_heads", 12, "hidden_size", s.hidden);
+  s.head_dim = config.integer("head_dim", 1, s.hidden / s.heads);
+  constexpr std::int64_t widest = std::int64_t{1} << 40;
+  if (s.head_dim > widest / s.heads) {
+    config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
+                                        s.head_dim, s.heads, widest));
+  }
   s.patch = config.integer("patch_size", 1, 16);
   s.channels = config.integer("num_channels", 1, 3);
   s.pooled = config.integer("pooler_output_size", 1, s.hidden);
@@ -48,7 +54,7 @@ class ViTBuilder {
         w_(name, "ViT" + head, "ViT", dtype) {}
 
   Model build() {
-    describe_encoder(w_.model(), 0, s_.heads, s_.hidden);
+    describe_encoder(w_.model(), 0, s_.heads, s_.heads * s_.head_dim);
     w_.container("vit", "ViTModel");
     w_.container(base_ + "embeddings", "ViTEmbeddings");
     w_.container(base_ + "encoder", "ViTEncoder");
@@ -103,7 +109,7 @@ class ViTBuilder {
                              .biases = s_.qkv_bias ? "q k v o" : "o",
                              .heads = s_.heads,
                              .key_value_heads = s_.heads,
-                             .head_dim = s_.hidden / s_.heads,
+                             .head_dim = s_.head_dim,
                              .rotary = false,
                              .causal = false};
     const ModuleId attention =

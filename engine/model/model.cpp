@@ -25,6 +25,13 @@ Bytes Buffer::bytes() const {
   return bytes_of(Numel{numel}, dtype);
 }
 
+bool Model::is_a(const Module& module, std::string_view name) const {
+  if (module.class_name == name) return true;
+  const auto bases = class_bases.find(module.class_name);
+  return bases != class_bases.end() &&
+         std::find(bases->second.begin(), bases->second.end(), name) != bases->second.end();
+}
+
 ModuleId Model::find_module(std::string_view full_path) const {
   const std::string path = without_aliases(*this, full_path);
   for (std::size_t m = 0; m < modules.size(); ++m) {

@@ -28,7 +28,7 @@ class TreeReader {
 
   Result<Model> read() {
     top_.only({"tessera_model", "name", "dtype", "root", "forward", "graphs", "reads", "returns",
-               "ties", "module_aliases", "units", "input_requires_grad"});
+               "ties", "module_aliases", "units", "input_requires_grad", "class_bases"});
     if (top_.integer("tessera_model", 1) != 1) {
       top_.fail("tessera_model", "must be 1, the only version there is");
     }
@@ -46,6 +46,7 @@ class TreeReader {
     TESSERA_TRY(check_size(model(), source_));
     TESSERA_TRY(read_module_aliases(json_, source_, model()));
     TESSERA_TRY(ties());
+    TESSERA_TRY(class_bases());
     const ModulePaths paths(model());
     TESSERA_TRY(read_execution(json_, source_, paths, model()));
     TESSERA_TRY(units(paths));
@@ -178,6 +179,24 @@ class TreeReader {
     if (!good) return error(key, "must be a list of strings");
     for (const Json& entry : list) out.push_back(entry.get<std::string>());
     return out;
+  }
+
+  Status class_bases() {
+    if (!json_.contains("class_bases")) return {};
+    const Json& all = json_["class_bases"];
+    if (!all.is_object()) return error("class_bases", R"(must be like {"MyLinear": ["Linear"]})");
+    std::set<std::string> known;
+    for (const Module& m : model().modules) known.insert(m.class_name);
+    for (const auto& [name, bases] : all.items()) {
+      const bool good = bases.is_array() && std::all_of(bases.begin(), bases.end(), [](auto& base) {
+                          return base.is_string();
+                        });
+      const std::string where = fmt::format("class_bases[{}]", in_quotes(name));
+      if (!good) return error(where, "must be a list of names of classes");
+      if (!known.contains(name)) return error(where, "is the class of no module");
+      model().class_bases[name] = bases.get<std::vector<std::string>>();
+    }
+    return {};
   }
 
   Status units(const ModulePaths& paths) {

@@ -16,6 +16,12 @@ void read_ernie(JsonReader& config, Blueprint& b) {
   b.mlp.biases = "g u d";
 }
 
+void read_helium(JsonReader& config, Blueprint& b) { require_full_heads(config, b); }
+
+void read_jais2(JsonReader& config, Blueprint& b) {
+  if (config.boolean("mlp_bias", true)) b.mlp.biases = "u d";
+}
+
 void read_seed_oss(JsonReader& config, Blueprint& b) {
   if (config.boolean("attention_out_bias", false)) b.attention.biases += " o";
   b.dropout = drops(config, "residual_dropout", 0.1);
@@ -80,6 +86,11 @@ std::vector<Family> with_gates() {
                                .positions = 262144},
                      .epsilon = 1e-5},
        .windows = {WindowStyle::all, 0}},
+  };
+}
+
+std::vector<Family> of_helium_and_vaultgemma() {
+  return {
       {.model_type = "helium",
        .blueprint = {.prefix = "Helium",
                      .sizes = {.vocabulary = 48000,
@@ -92,7 +103,25 @@ std::vector<Family> with_gates() {
                                .positions = 4096},
                      .epsilon = 1e-8},
        .attention_bias = "q k v",
-       .mlp_bias = true},
+       .mlp_bias = true,
+       .read = read_helium},
+      {.model_type = "vaultgemma",
+       .blueprint = {.prefix = "VaultGemma",
+                     .sizes = {.vocabulary = 256000,
+                               .hidden = 2304,
+                               .inner = 9216,
+                               .layers = 26,
+                               .heads = 8,
+                               .key_value_heads = 4,
+                               .head_dim = 256,
+                               .positions = 8192},
+                     .registered = "self_attn mlp input_layernorm pre_feedforward_layernorm",
+                     .runs = "input_layernorm self_attn pre_feedforward_layernorm mlp",
+                     .tied = true,
+                     .scaled_input = true,
+                     .capped_logits = true},
+       .attention_bias = "q k v o",
+       .windows = {WindowStyle::pattern, 4096, 2}},
   };
 }
 
@@ -106,7 +135,7 @@ std::vector<Family> with_norms_at_the_end() {
                   .epsilon = 1e-5};
   Blueprint exaone4 = olmo3;
   exaone4.prefix = "Exaone4";
-  exaone4.sizes = {.vocabulary = 102400, .inner = 16384};
+  exaone4.sizes = {.vocabulary = 102400, .inner = 16384, .key_value_heads = 32};
   exaone4.attention.wide_norms = false;
   return {
       {.model_type = "olmo3",
@@ -139,6 +168,28 @@ std::vector<Family> without_gates() {
                      .epsilon = 1e-5},
        .attention_bias = "q k v o",
        .read = read_ungated},
+      {.model_type = "jais2",
+       .blueprint = {.prefix = "Jais2",
+                     .keys = {.epsilon = "layer_norm_eps"},
+                     .sizes = {.vocabulary = 150272,
+                               .hidden = 3328,
+                               .inner = 26624,
+                               .heads = 26,
+                               .positions = 8192},
+                     .mlp = {.weights = ungated},
+                     .norm = NormKind::layer,
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .biased = true,
+       .read = read_jais2},
+      {.model_type = "nanochat",
+       .blueprint =
+           {.prefix = "NanoChat",
+            .sizes = {.vocabulary = 50304, .hidden = 768, .inner = 8192, .layers = 12, .heads = 6},
+            .mlp = {.weights = "fc1:u fc2:d"},
+            .norm = NormKind::plain,
+            .capped_logits = true},
+       .attention_bias = "q k v o"},
       {.model_type = "apertus",
        .blueprint = {.prefix = "Apertus",
                      .sizes = {.vocabulary = 131072, .inner = 14336, .positions = 65536},
@@ -157,7 +208,7 @@ std::vector<Family> without_gates() {
 const std::vector<Family>& normed_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_gates();
-    for (auto* more : {with_norms_at_the_end, without_gates}) {
+    for (auto* more : {of_helium_and_vaultgemma, with_norms_at_the_end, without_gates}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

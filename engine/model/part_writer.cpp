@@ -235,11 +235,11 @@ std::vector<ModuleId> PartWriter::mlp_halves(const std::string& path, const MlpP
   return out;
 }
 
-void PartWriter::one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner) {
+void PartWriter::one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner,
+                            bool bias) {
   for (const std::string& word : words_of(part.weights)) {
     const auto [name, role] = named_role(word);
-    role == "d" ? tree_.linear(name, inner, hidden, false)
-                : tree_.linear(name, hidden, inner, false);
+    role == "d" ? tree_.linear(name, inner, hidden, bias) : tree_.linear(name, hidden, inner, bias);
   }
 }
 
@@ -249,7 +249,7 @@ void PartWriter::all_experts(const ExpertsPart& e, std::int64_t hidden) {
     tree_.open("experts", "ModuleList");
     for (std::int64_t k = 0; k < e.count; ++k) {
       tree_.open(std::to_string(k), mlp_class);
-      one_expert(e, hidden, e.inner);
+      one_expert(e, hidden, e.inner, false);
       tree_.close();
     }
     return tree_.close();
@@ -285,7 +285,7 @@ ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std:
     if (word == "experts") all_experts(e, hidden);
     if (word == "shared" && e.shared > 0) {
       tree_.open(e.shared_name, prefix_ + "MLP");
-      one_expert(e, hidden, e.shared);
+      one_expert(e, hidden, e.shared, e.shared_bias);
       tree_.close();
       const std::vector<LinearShape> linears = {
           {hidden, e.shared}, {hidden, e.shared}, {e.shared, hidden}};

@@ -67,7 +67,7 @@ class PartWriter {
   void head_norms(const std::string& name, std::int64_t heads, std::int64_t width, bool list);
   std::int64_t latent_role(const std::string& role, const AttentionPart& part,
                            std::int64_t& in) const;
-  void one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner);
+  void one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner, bool bias);
   void router(const ExpertsPart& part, std::int64_t hidden);
   void all_experts(const ExpertsPart& part, std::int64_t hidden);
 

@@ -12,23 +12,10 @@ namespace {
 
 const char* const normed_queries = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
 
-// The width of what all tokens meet: so many experts side by side.
-void read_shared(JsonReader& config, Blueprint& b, const char* key, std::int64_t otherwise) {
-  constexpr std::int64_t most = 1000;
-  const std::int64_t shared = config.integer(key, 0, otherwise);
-  if (shared > most) config.fail(key, fmt::format("is {}, more than {}", shared, most));
-  b.experts.shared = std::min(shared, most) * b.experts.inner;
-}
-
-void read_first_dense(JsonReader& config, Blueprint& b, std::int64_t otherwise) {
-  const std::int64_t dense = config.integer("first_k_dense_replace", 0, otherwise);
-  for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back(k < dense);
-}
-
 void read_ernie_moe(JsonReader& config, Blueprint& b) {
-  read_expert_counts(config, b, "moe_num_experts", "moe_k");
+  read_expert_counts(config, b, "moe_num_experts|num_experts", "moe_k|num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  read_shared(config, b, "moe_num_shared_experts", 2);
+  read_shared_experts(config, b, "moe_num_shared_experts", 2);
   const std::int64_t step = config.integer("moe_layer_interval", 1, 1);
   const std::int64_t first = config.integer("moe_layer_start_index", 0, 1);
   const std::int64_t end =
@@ -47,7 +34,7 @@ void read_glm_moe(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "n_routed_experts|num_experts|num_local_experts",
                      "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  read_shared(config, b, "n_shared_experts", 1);
+  read_shared_experts(config, b, "n_shared_experts", 1);
   read_first_dense(config, b, 1);
   if (config.boolean("use_qk_norm", false)) b.attention.weights = normed_queries;
 }
@@ -56,8 +43,31 @@ void read_dots(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "n_routed_experts|num_experts|num_local_experts",
                      "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  read_shared(config, b, "n_shared_experts", 0);
+  read_shared_experts(config, b, "n_shared_experts", 0);
   read_first_dense(config, b, 0);
+}
+
+// Experts in every block.
+void read_solar(JsonReader& config, Blueprint& b) {
+  read_expert_counts(config, b, "n_routed_experts|num_experts|num_local_experts",
+                     "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  read_shared_experts(config, b, "n_shared_experts", 1);
+}
+
+void read_mellum(JsonReader& config, Blueprint& b) {
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  b.dense_blocks.assign(static_cast<std::size_t>(b.sizes.layers), false);
+  read_layer_kinds(config, b);
+}
+
+void read_exaone_moe(JsonReader& config, Blueprint& b) {
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  read_shared_experts(config, b, "num_shared_experts", 1);
+  read_first_dense(config, b, 1);
+  read_layer_kinds(config, b);
 }
 
 // Those whose experts are as wide as `intermediate_size` says.
@@ -127,6 +137,56 @@ std::vector<Family> with_shared_experts() {
   };
 }
 
+std::vector<Family> with_own_width() {
+  const ExpertsPart experts{.class_name = "MoE",
+                            .order = "experts router shared",
+                            .shared_name = "shared_experts",
+                            .count = 128,
+                            .per_token = 8,
+                            .inner = 1280};
+  ExpertsPart exaone = experts;
+  exaone.count = 64;
+  exaone.inner = 1024;
+  return {
+      {.model_type = "solar_open",
+       .blueprint = {.prefix = "SolarOpen",
+                     .keys = {.inner = ""},
+                     .sizes = {.vocabulary = 196608,
+                               .layers = 48,
+                               .heads = 64,
+                               .key_value_heads = 8,
+                               .head_dim = 128,
+                               .positions = 131072},
+                     .experts = experts,
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v",
+       .read = read_solar},
+      {.model_type = "exaone_moe",
+       .blueprint = {.prefix = "ExaoneMoe",
+                     .sizes = {.vocabulary = 102400, .inner = 16384, .key_value_heads = 32},
+                     .attention = {.weights = normed_queries},
+                     .experts = exaone,
+                     .epsilon = 1e-5},
+       .windows = {WindowStyle::pattern, 4096, 4},
+       .read = read_exaone_moe},
+      {.model_type = "mellum",
+       .blueprint =
+           {.prefix = "Mellum",
+            .sizes = {.vocabulary = 98304,
+                      .hidden = 2304,
+                      .inner = 7168,
+                      .layers = 28,
+                      .key_value_heads = 4,
+                      .head_dim = 128,
+                      .positions = 131072},
+            .attention = {.weights = normed_queries},
+            .experts = {.order = "experts router", .count = 64, .per_token = 8, .inner = 896}},
+       .attention_bias = "q k v o",
+       .windows = {WindowStyle::listed, 1024},
+       .read = read_mellum},
+  };
+}
+
 std::vector<Family> with_all_routed() {
   return {
       {.model_type = "granitemoe",
@@ -185,10 +245,25 @@ std::vector<Family> with_all_routed() {
 
 }  // namespace
 
+void read_shared_experts(JsonReader& config, Blueprint& b, const char* key,
+                         std::int64_t otherwise) {
+  constexpr std::int64_t most = 1000;
+  const std::int64_t shared = config.integer(key, 0, otherwise);
+  if (shared > most) config.fail(key, fmt::format("is {}, more than {}", shared, most));
+  b.experts.shared = std::min(shared, most) * b.experts.inner;
+}
+
+void read_first_dense(JsonReader& config, Blueprint& b, std::int64_t otherwise) {
+  const std::int64_t dense = config.integer("first_k_dense_replace", 0, otherwise);
+  for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back(k < dense);
+}
+
 const std::vector<Family>& routed_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_shared_experts();
-    for (Family& row : with_all_routed()) rows.push_back(std::move(row));
+    for (auto* more : {with_own_width, with_all_routed}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
     return rows;
   }();
   return all;

@@ -9,22 +9,30 @@
 namespace tessera {
 namespace {
 
+// What the members of the T5 family differ in.
+struct T5Kind {
+  std::string prefix;
+  std::int64_t vocabulary, inner, layers, heads;
+  const char* projection;
+  bool tables = false;  // of relative positions in every block, not in the first alone
+};
+
 struct T5Sizes {
   std::int64_t vocabulary, hidden, inner, head_dim, layers, decoder_layers, heads, buckets;
   bool gated, dropout, untied;
 };
 
-T5Sizes read_t5(JsonReader& config) {
+T5Sizes read_t5(JsonReader& config, const T5Kind& kind) {
   T5Sizes s{};
-  s.vocabulary = config.integer("vocab_size", 1, 32128);
+  s.vocabulary = config.integer("vocab_size", 1, kind.vocabulary);
   s.hidden = integer_of(config, "d_model|hidden_size", 1, 512);
-  s.inner = config.integer("d_ff", 1, 2048);
+  s.inner = config.integer("d_ff", 1, kind.inner);
   s.head_dim = integer_of(config, "d_kv|head_dim", 1, 64);
-  s.layers = blocks_of(config, "num_layers|num_hidden_layers", 6);
+  s.layers = blocks_of(config, "num_layers|num_hidden_layers", kind.layers);
   s.decoder_layers = blocks_of(config, "num_decoder_layers", s.layers);
-  s.heads = integer_of(config, "num_heads|num_attention_heads", 1, 8);
+  s.heads = integer_of(config, "num_heads|num_attention_heads", 1, kind.heads);
   s.buckets = config.integer("relative_attention_num_buckets", 1, 32);
-  const std::string projection = config.text("feed_forward_proj", "relu");
+  const std::string projection = config.text("feed_forward_proj", kind.projection);
   s.gated = projection.starts_with("gated-");
   if (!is_activation(projection.substr(s.gated ? 6 : 0))) {
     config.fail(
@@ -32,6 +40,7 @@ T5Sizes read_t5(JsonReader& config) {
         fmt::format("must be an activation such as \"relu\", or \"gated-\" and one, found {}",
                     in_quotes(projection)));
   }
+  s.gated = config.boolean("is_gated_act", s.gated);  // beats what the name says
   s.untied = !config.boolean("tie_word_embeddings", true);
   s.dropout = probability_of(config, "dropout_rate", 0.1) > 0;
   constexpr std::int64_t widest = std::int64_t{1} << 40;
@@ -44,16 +53,22 @@ T5Sizes read_t5(JsonReader& config) {
 
 class T5Builder {
  public:
-  T5Builder(const T5Sizes& sizes, const std::string& head, std::int64_t labels,
+  T5Builder(const T5Kind& kind, const T5Sizes& sizes, const std::string& head, std::int64_t labels,
             const std::string& name, DType dtype)
-      : s_(sizes), head_(head), labels_(labels), w_(name, "T5" + head, "T5", dtype) {}
+      : kind_(kind),
+        s_(sizes),
+        head_(head),
+        labels_(labels),
+        w_(name, kind.prefix + head, kind.prefix, dtype) {}
 
   Model build() {
     describe_encoder(w_.model(), 0, s_.heads, s_.heads * s_.head_dim);
-    for (const char* stack : {"encoder", "decoder"}) w_.container(base() + stack, "T5Stack");
-    if (head_ == "ForTokenClassification") w_.container("transformer", "T5EncoderModel");
-    if (head_ == "ForSequenceClassification") w_.container("transformer", "T5Model");
-    w_.container("classification_head", "T5ClassificationHead");
+    for (const char* stack : {"encoder", "decoder"})
+      w_.container(base() + stack, kind_.prefix + "Stack");
+    if (head_ == "ForTokenClassification")
+      w_.container("transformer", kind_.prefix + "EncoderModel");
+    if (head_ == "ForSequenceClassification") w_.container("transformer", kind_.prefix + "Model");
+    w_.container("classification_head", kind_.prefix + "ClassificationHead");
     const ModuleId shared = w_.embedding(base() + "shared", s_.vocabulary, s_.hidden, false);
     w_.runs(shared);
     stack("encoder", s_.layers, false);
@@ -84,10 +99,10 @@ class T5Builder {
   }
 
   void attend(const std::string& path, const std::string& name, bool causal, bool table) {
-    w_.container(path,
-                 name == "EncDecAttention" ? "T5LayerCrossAttention" : "T5LayerSelfAttention");
+    w_.container(path, name == "EncDecAttention" ? kind_.prefix + "LayerCrossAttention"
+                                                 : kind_.prefix + "LayerSelfAttention");
     const AttentionPart part{
-        .class_name = "T5Attention",
+        .class_name = kind_.prefix + "Attention",
         .weights = std::string("q:q k:k v:v o:o") + (table ? " relative_attention_bias:b" : ""),
         .heads = s_.heads,
         .key_value_heads = s_.heads,
@@ -103,12 +118,13 @@ class T5Builder {
   void stack(const std::string& name, std::int64_t blocks, bool decoder) {
     for (std::int64_t k = 0; k < blocks; ++k) {
       const std::string path = base() + name + ".block." + std::to_string(k);
-      w_.begin_block(path, "T5Block", s_.hidden);
-      attend(path + ".layer.0", "SelfAttention", decoder, k == 0);
+      w_.begin_block(path, kind_.prefix + "Block", s_.hidden);
+      attend(path + ".layer.0", "SelfAttention", decoder, k == 0 || kind_.tables);
       if (decoder) attend(path + ".layer.1", "EncDecAttention", false, false);
       const std::string last = path + (decoder ? ".layer.2" : ".layer.1");
-      w_.container(last, "T5LayerFF");
-      const MlpPart mlp{.class_name = s_.gated ? "T5DenseGatedActDense" : "T5DenseActDense",
+      w_.container(last, kind_.prefix + "LayerFF");
+      const MlpPart mlp{.class_name = s_.gated ? kind_.prefix + "DenseGatedActDense"
+                                               : kind_.prefix + "DenseActDense",
                         .weights = s_.gated ? "wi_0:g wi_1:u wo:d" : "wi:u wo:d",
                         .inner = s_.inner};
       const ModuleId id = w_.mlp(last + ".DenseReluDense", mlp, s_.hidden, false, s_.dropout);
@@ -118,6 +134,7 @@ class T5Builder {
     w_.runs(w_.norm(base() + name + ".final_layer_norm", NormKind::rms, s_.hidden));
   }
 
+  const T5Kind& kind_;
   const T5Sizes s_;
   const std::string head_;
   const std::int64_t labels_;
@@ -292,17 +309,36 @@ class WhisperBuilder {
 
 }  // namespace
 
-Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name) {
-  const T5Sizes sizes = read_t5(config);
+namespace {
+
+Result<Model> build_t5(const T5Kind& kind, JsonReader& config, const std::string& head,
+                       const std::string& name) {
+  const T5Sizes sizes = read_t5(config, kind);
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
   TESSERA_TRY(config.status());
-  Model model = T5Builder(sizes, head, labels, name, dtype).build();
+  Model model = T5Builder(kind, sizes, head, labels, name, dtype).build();
   if (sizes.untied && head == "ForConditionalGeneration") {
     model.warnings.push_back(
-        "tie_word_embeddings false is ignored: transformers 5 ties those of T5 whatever it says");
+        fmt::format("tie_word_embeddings false is ignored: transformers 5 ties those of {} "
+                    "whatever it says",
+                    kind.prefix));
   }
   return checked(std::move(model), config);
+}
+
+}  // namespace
+
+Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return build_t5({"T5", 32128, 2048, 6, 8, "relu"}, config, head, name);
+}
+
+Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return build_t5({"MT5", 250112, 1024, 8, 6, "gated-gelu"}, config, head, name);
+}
+
+Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return build_t5({"UMT5", 250112, 1024, 8, 6, "gated-gelu", true}, config, head, name);
 }
 
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name) {

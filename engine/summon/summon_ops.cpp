@@ -17,8 +17,8 @@ std::string_view SummonOps::busy() const { return state_.parts().calls.busy(); }
 
 // The compute stream waits for all others, so that everything submitted from here on sees the
 // values of the last step.
-Status SummonOps::begin() {
-  state_.parts().calls.begin_summon();
+Status SummonOps::begin(const std::vector<std::size_t>& units) {
+  state_.parts().calls.begin_summon(units);
   TESSERA_TRY(state_.finish_gathers());
   TESSERA_TRY(state_.load_shards(false));
   const Cause why = issuer_.cause("", Reason::summon);
@@ -28,7 +28,9 @@ Status SummonOps::begin() {
   return issuer_.runtime().wait(issuer_.last_compute());
 }
 
-void SummonOps::end() { state_.parts().calls.end_summon(); }
+void SummonOps::end(const std::vector<std::size_t>& units) {
+  state_.parts().calls.end_summon(units);
+}
 
 bool SummonOps::owners_have_gradients() const {
   const std::vector<ParamShard*> all = state_.shards();

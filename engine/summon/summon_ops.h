@@ -26,9 +26,11 @@ class SummonOps {
 
   /// Why the engine cannot be summoned now, for a message; "" if it can.
   std::string_view busy() const;
-  /// Waits for the device. From here to `end` the engine does nothing else.
-  Status begin();
-  void end();
+  bool is_summoned(std::size_t unit) const { return state_.parts().calls.is_summoned(unit); }
+  /// Waits for the device. From here to `end` the engine does nothing else but to summon other
+  /// units. REQUIRES: not busy; none of `units` is summoned.
+  Status begin(const std::vector<std::size_t>& units);
+  void end(const std::vector<std::size_t>& units);
 
   /// Gradients that only their owner has are not gathered.
   bool owners_have_gradients() const;

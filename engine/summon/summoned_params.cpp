@@ -21,10 +21,17 @@ SummonedParams::~SummonedParams() {
 }
 
 Status SummonedParams::open() {
-  TESSERA_ASSIGN(const auto wanted, units_to_summon(ops_, options_));
+  TESSERA_ASSIGN(wanted_, units_to_summon(ops_, options_));
   if (!ops_.busy().empty()) {
-    return Status(Code::invalid_argument, fmt::format("unit {} cannot be summoned {}",
-                                                      ops_.unit_name(wanted.front()), ops_.busy()));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("unit {} cannot be summoned {}", ops_.unit_name(wanted_.front()), ops_.busy()));
+  }
+  for (const std::size_t unit : wanted_) {
+    if (!ops_.is_summoned(unit)) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("unit {} cannot be summoned while it is: close its FullParams first",
+                              ops_.unit_name(unit)));
   }
   if (options_.with_grads && ops_.owners_have_gradients()) {
     return Status(Code::not_supported,
@@ -32,8 +39,8 @@ Status SummonedParams::open() {
                   "there or summon without gradients");
   }
   state_ = State::open;
-  TESSERA_TRY(ops_.begin());
-  for (const std::size_t index : wanted) {
+  TESSERA_TRY(ops_.begin(wanted_));
+  for (const std::size_t index : wanted_) {
     units_.push_back(ops_.describe(index, options_.with_grads));
     TESSERA_TRY(ops_.open(units_.back(), options_.offload_to_cpu));
     for (const FullCopySource& source : units_.back().values.sources) {
@@ -128,7 +135,7 @@ Status SummonedParams::close() {
     if (first.ok()) first = status;
   });
   state_ = State::closed;
-  ops_.end();
+  ops_.end(wanted_);
   return first;
 }
 

@@ -39,6 +39,7 @@ class SummonedParams final : public FullParams {
   const SummonOptions options_;
   SummonOps ops_;
   State state_ = State::fresh;
+  std::vector<std::size_t> wanted_;  // places in the assignment
   std::vector<SummonedUnit> units_;
   std::vector<ParameterId> parameters_;
   std::vector<std::string> warnings_;

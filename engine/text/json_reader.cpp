@@ -213,7 +213,7 @@ double JsonReader::positive(const char* key, double otherwise) {
 
 bool JsonReader::boolean(const char* key, bool otherwise) {
   const nlohmann::json* value = find(key);
-  if (value == nullptr) return otherwise;
+  if (value == nullptr) return otherwise && !(null_is_false_ && json_.contains(key));
   if (value->is_boolean()) return value->get<bool>();
   fail(key, fmt::format("must be true or false, found {}", shown_value(*value)));
   return otherwise;

@@ -52,6 +52,8 @@ class JsonReader {
   /// A number above 0; any other is an error.
   double positive(const char* key, double otherwise);
   bool boolean(const char* key, bool otherwise);
+  /// From now on a boolean that is null is false, as Python takes it, and not missing.
+  void take_null_as_false() { null_is_false_ = true; }
   std::string text(const char* key, std::optional<std::string> otherwise = {});
   DType dtype(std::initializer_list<const char*> keys, DType otherwise);
   bool has(const char* key) const;
@@ -71,6 +73,7 @@ class JsonReader {
   const nlohmann::json& json_;
   std::string source_;
   Status status_;
+  bool null_is_false_ = false;
   mutable std::set<std::string> asked_;
 };
 

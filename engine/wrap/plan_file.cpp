@@ -72,7 +72,7 @@ class PlanEntry {
     bool any = false;
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
       const Module& module = model.modules[m];
-      if (by_path_ ? !matches(*by_path_, module.path) : module.class_name != *by_class_) continue;
+      if (by_path_ ? !matches(*by_path_, module.path) : !model.is_a(module, *by_class_)) continue;
       any = true;
       UnitOverrides& unit = units[ModuleId{static_cast<std::int32_t>(m)}];
       unit = overridden(unit, settings_);

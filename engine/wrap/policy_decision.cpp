@@ -15,6 +15,7 @@ namespace {
 // Policies that only choose (by class, by function) descend everywhere, since a module that they
 // want may lie anywhere; only SizeWrap prunes, because below a small module there is no large one.
 struct Decision {
+  const Model& model;
   const Module& module;
   WrapQuestion question;
   Numel numel;
@@ -23,17 +24,20 @@ struct Decision {
 
   bool operator()(const AlwaysWrap&) const { return true; }
   bool operator()(const ClassWrap& policy) const {
-    return descends() || policy.classes.contains(module.class_name);
+    return descends() || is_any_of(model, module, policy.classes);
   }
   bool operator()(const TransformerWrap& policy) const {
-    return descends() || policy.classes.contains(module.class_name);
+    return descends() || is_any_of(model, module, policy.classes);
   }
   bool operator()(const LambdaWrap& policy) const { return descends() || policy.wraps(module); }
+  bool operator()(const FunctionWrap& policy) const {
+    return policy.decides(module, descends(), numel);
+  }
   // The two questions have two lists: below `force_leaf` nothing is wrapped, while `exclude` only
   // forbids to wrap the module itself, as a list of layers has no forward of its own.
   bool operator()(const SizeWrap& policy) const {
     const auto& not_these = descends() ? policy.force_leaf : policy.exclude;
-    return numel >= policy.min_num_params && !not_these.contains(module.class_name);
+    return numel >= policy.min_num_params && !is_any_of(model, module, not_these);
   }
   bool operator()(const CustomWrap&) const {
     TESSERA_ASSERT(false, "CustomWrap is run by the listing engine");
@@ -58,6 +62,7 @@ struct Check {
   Status classes(const std::set<std::string>& wanted) const {
     std::set<std::string_view> known;
     for (const Module& module : model.modules) known.insert(module.class_name);
+    for (const auto& [name, bases] : model.class_bases) known.insert(bases.begin(), bases.end());
     for (const std::string& name : wanted) {
       if (known.contains(name)) continue;
       const std::string meant = did_you_mean(name, {known.begin(), known.end()});
@@ -73,6 +78,9 @@ struct Check {
   Status operator()(const TransformerWrap& policy) const { return classes(policy.classes); }
   Status operator()(const LambdaWrap& policy) const {
     return policy.wraps ? Status{} : error("LambdaWrap has no function");
+  }
+  Status operator()(const FunctionWrap& policy) const {
+    return policy.decides ? Status{} : error("FunctionWrap has no function");
   }
   Status operator()(const SizeWrap&) const { return {}; }  // absent classes need no exception
   Status operator()(const CustomWrap& policy) const {
@@ -94,9 +102,15 @@ struct Check {
 
 }  // namespace
 
-bool decides(const WrapPolicy& policy, const Module& module, WrapQuestion question, Numel numel) {
+bool is_any_of(const Model& model, const Module& module, const std::set<std::string>& classes) {
+  return std::any_of(classes.begin(), classes.end(),
+                     [&](const std::string& name) { return model.is_a(module, name); });
+}
+
+bool decides(const WrapPolicy& policy, const Model& model, const Module& module,
+             WrapQuestion question, Numel numel) {
   TESSERA_ASSERT(numel >= Numel{0}, "units below a module hold no more than lies below it");
-  return std::visit(Decision{module, question, numel}, policy);
+  return std::visit(Decision{model, module, question, numel}, policy);
 }
 
 bool is_listing(const WrapPolicy& policy) {

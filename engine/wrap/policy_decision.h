@@ -12,8 +12,13 @@ enum class WrapQuestion : std::uint8_t {
   wrap,     // make it a unit? `numel`: those of them that no unit below it took
 };
 
-/// Whether `policy` says yes. REQUIRES: check_policy accepted it, and it is not CustomWrap.
-bool decides(const WrapPolicy& policy, const Module& module, WrapQuestion question, Numel numel);
+/// Whether `policy` says yes about a module of `model`. REQUIRES: check_policy accepted it, and it
+/// is not CustomWrap.
+bool decides(const WrapPolicy& policy, const Model& model, const Module& module,
+             WrapQuestion question, Numel numel);
+
+/// Whether `module` is of any of `classes`, or derives from one.
+bool is_any_of(const Model& model, const Module& module, const std::set<std::string>& classes);
 
 /// Whether the listing engine runs `policy`, not the recursive one.
 bool is_listing(const WrapPolicy& policy);

@@ -20,10 +20,11 @@ std::vector<ModuleId> visible_modules(const ModuleGraph& graph, const IgnoredSta
 // The overrides of `module`'s unit; none if it becomes no unit. Overrides are laid over those of
 // the root, so a unit starts from the root's settings. Empty overrides mean no, since torch tests
 // the returned dict for truth.
-std::optional<UnitOverrides> listed(const WrapPolicy& policy, const Module& module,
-                                    const UnitOverrides& root) {
+std::optional<UnitOverrides> listed(const WrapPolicy& policy, const Model& model,
+                                    const Module& module, const UnitOverrides& root) {
   if (const auto* by_class = std::get_if<ClassWrap>(&policy)) {
-    return by_class->classes.contains(module.class_name) ? std::optional(root) : std::nullopt;
+    const bool chosen = is_any_of(model, module, by_class->classes);
+    return chosen ? std::optional(root) : std::nullopt;
   }
   const WrapChoice choice = std::get<CustomWrap>(policy).choose(module);
   if (const bool* yes = std::get_if<bool>(&choice)) {
@@ -43,8 +44,8 @@ std::set<std::string> full_precision_classes(const Model& model,
   std::set<std::string> present;
   if (!options.root.mixed_precision.value_or(false)) return present;
   for (ModuleId id : modules) {
-    const std::string& name = model.module(id).class_name;
-    if (options.full_precision_classes.contains(name)) present.insert(name);
+    const Module& module = model.module(id);
+    if (is_any_of(model, module, options.full_precision_classes)) present.insert(module.class_name);
   }
   if (!present.empty()) {
     warnings.push_back(
@@ -68,7 +69,7 @@ Result<UnitTargets> targets_of(const Model& model, const ModuleGraph& graph,
   // of full precision join them in two ways: as further targets, or as a second policy.
   if (is_listing(policy)) {
     for (ModuleId id : modules) {
-      const auto overrides = listed(policy, model.module(id), options.root);
+      const auto overrides = listed(policy, model, model.module(id), options.root);
       if (overrides) targets.emplace(id, *overrides);
       if (full.contains(model.module(id).class_name)) targets.try_emplace(id, options.root);
     }

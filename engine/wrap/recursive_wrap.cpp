@@ -47,7 +47,7 @@ class Recursion {
 
  private:
   bool asks(ModuleId id, WrapQuestion question, Numel numel) const {
-    return decides(policy_, model_.module(id), question, numel);
+    return decides(policy_, model_, model_.module(id), question, numel);
   }
 
   std::vector<ParameterId> managed_below(ModuleId id) const {

@@ -146,6 +146,36 @@ def names():
         yield "plan", str(more)[:40], json.dumps({**PLAN, **more}).encode()
 
 
+def lists():
+    """Keys of single families, and what a tree says of classes."""
+    for value in (3, {}, [], [[]], [["global", 24]], [[["global"], 10**9]], [[["local"] * 10**5, 10**5]], [[[], 24]],
+                  [[["x"], 24]], [[["global", "local"], -1]], [[["global", "local"], 12.5]], [[["global"] * 24, 2]],
+                  [[["global", "local"], 2**64]], "global", [[[["global"]], 24]]):
+        yield "llama", f"attention_types {str(value)[:30]}", json.dumps(
+            {"model_type": "gpt_neo", "attention_types": value}).encode()
+    for family in ("glm4_moe_lite", "mellum", "exaone_moe"):
+        for value in (["sparse"], ["dense"] * 10**5, ["x"] * 47, "sparse", {}, [1] * 28, [], [["dense"]] * 32, True):
+            yield "llama", f"{family} mlp_layer_types {str(value)[:20]}", json.dumps(
+                {"model_type": family, "mlp_layer_types": value}).encode()
+        for key in ("num_experts_per_tok", "moe_intermediate_size", "num_hidden_layers"):
+            for value in (0, -1, 2**62, "8", [8], 1e9, 2**64):
+                yield "llama", f"{family} {key} {value}", json.dumps({"model_type": family, key: value}).encode()
+    for family, key in (("helium", "hidden_size"), ("olmoe", "head_dim"), ("minicpm3", "v_head_dim"),
+                        ("youtu", "q_lora_rank"), ("jais2", "num_attention_heads"), ("mt5", "num_heads"),
+                        ("umt5", "d_kv"), ("xlm-roberta", "num_attention_heads"), ("vit", "head_dim"),
+                        ("persimmon", "num_attention_heads"), ("codegen", "n_head"), ("internlm3", "bias")):
+        for value in (7, -1, 2**62, 2**70, "64", [64], {}, 0.5):
+            yield "llama", f"{family} {key} {value}", json.dumps({"model_type": family, key: value}).encode()
+    for act in ("xielu", "prelu", "", "x" * 10**6, 3, ["gelu"], "gated-"):
+        for family, key in (("llama", "hidden_act"), ("mt5", "feed_forward_proj"), ("gpt_neo", "activation_function")):
+            yield "llama", f"{family} {key} {str(act)[:9]}", json.dumps({"model_type": family, key: act}).encode()
+    for bases in (3, [], {"Net": 3}, {"Net": [1]}, {"Nothing": ["Linear"]}, {"Net": ["x" * 10**6, 1]}, {"": []},
+                  {"Linear": {}}, {"Linear": [["Module"]]}, {"x" * 10**6: ["Net"]}, {"Linear": None}):
+        yield "tree", f"class_bases {str(bases)[:30]}", with_tree(class_bases=bases)
+    for name in ("x" * 10**6, "", "linear", "Net,Linear", "*"):
+        yield "plan", f"class {name[:9]}", json.dumps({"tessera_plan": 1, "units": [{"class": name}]}).encode()
+
+
 def judge(program, folder, kind, data):
     with open(os.path.join(folder, "hostile.json"), "wb") as file:
         file.write(data)
@@ -178,7 +208,7 @@ def main():
         os.symlink(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
         for kind, value in FILES.items():  # what is damaged was whole
             assert judge(program, folder, kind, json.dumps(value).encode())[0] == "accepted", kind
-        for make in (encodings, numbers, nesting, cycles, sizes, names):
+        for make in (encodings, numbers, nesting, cycles, sizes, names, lists):
             for kind, name, data in make():
                 outcome, wrong = judge(program, folder, kind, data)
                 counts[outcome] += 1

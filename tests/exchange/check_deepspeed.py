@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """DeepSpeed's own load_checkpoint reads what `tessera checkpoint export --format zero2` wrote, and
-takes the step that torch's AdamW takes; needs torch and deepspeed (0.19.8).
+takes the steps that torch's AdamW takes; needs torch and deepspeed (0.19.8).
 
     tessera checkpoint import tests/golden/checkpoints/dcp net.json run
     tessera checkpoint export run FOLDER --format zero2 --ranks 2 --lr 0.01
     python3 check_deepspeed.py FOLDER tests/golden/checkpoints/dcp.json 2 2     # stage, ranks
+
+Both must clip alike: without gradient_clipping DeepSpeed 0.19 clips at a norm of 1, and then is
+6e-3 off after the first step and 1e-2 after the second.
 """
 import json
 import os
@@ -28,8 +31,8 @@ def batch():
     return torch.randn(4, 5)
 
 
-def by_torch(full):
-    """The fourth step of torch's AdamW from the same values and states."""
+def by_torch(full, steps):
+    """Values after each of `steps` further steps of torch's AdamW from the same state."""
     model = net()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -40,18 +43,23 @@ def by_torch(full):
             "step": torch.tensor(3.0),
             "exp_avg": torch.tensor(full[name + ".exp_avg"]).view_as(parameter),
             "exp_avg_sq": torch.tensor(full[name + ".exp_avg_sq"]).view_as(parameter)}
-    model(batch()).square().sum().backward()
-    optimizer.step()
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    values = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(batch()).square().sum().backward()
+        optimizer.step()
+        values.append({name: parameter.detach().clone()
+                       for name, parameter in model.named_parameters()})
+    return values
 
 
 def rank_main(rank, ranks, folder, wanted, stage, universal):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29655", RANK=str(rank), LOCAL_RANK=str(rank),
                       WORLD_SIZE=str(ranks), LOCAL_SIZE=str(ranks))
     import deepspeed
-    import deepspeed.comm.torch as backend
+    import deepspeed.comm.torch  # as a name it would be torch itself
     from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
-    backend.build_shm_op = lambda: None  # which would be compiled
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # which would be compiled
     deepspeed.init_distributed("gloo")
     model = net()
     config = {"train_micro_batch_size_per_gpu": 4, "zero_allow_untested_optimizer": True,
@@ -77,13 +85,15 @@ def rank_main(rank, ranks, folder, wanted, stage, universal):
         compare(name, ".exp_avg", safe_get_full_optimizer_state(parameter, "exp_avg"))
         compare(name, ".exp_avg_sq", safe_get_full_optimizer_state(parameter, "exp_avg_sq"))
         equal += 2
-    engine.backward(engine(batch()).square().sum())
-    engine.step()
-    expected = by_torch(full)
-    off = max((safe_get_full_fp32_param(parameter) - expected[name]).abs().max().item()
-              for name, parameter in model.named_parameters())
+    off = []
+    for expected in by_torch(full, steps=3):
+        engine.backward(engine(batch()).square().sum())
+        engine.step()
+        off.append(max((safe_get_full_fp32_param(parameter) - expected[name]).abs().max().item()
+                       for name, parameter in model.named_parameters()))
     if rank == 0:
-        print(f"{equal} tensors are equal; the next step is {off:.1e} off torch's")
+        print(f"{equal} tensors are equal; the next steps are",
+              ", ".join(f"{each:.1e}" for each in off), "off torch's")
 
 
 if __name__ == "__main__":

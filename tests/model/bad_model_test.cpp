@@ -132,6 +132,12 @@ const Bad bad_models[] = {
     {R"({"tessera_model":1,"name":"x","root":{"class":"N","parameters":[{"name":"w",)"
      R"("shape":[1]}],"modules":[{"name":"a","class":"L"}]},"returns":[["a","w"]]})",
      "returns[0] says that \"a\" returns \"w\", which it does not have"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"class_bases":["N"]})",
+     "class_bases must be like"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"class_bases":{"N":"L"}})",
+     "class_bases[\"N\"] must be a list of names"},
+    {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"class_bases":{"M":["L"]}})",
+     "class_bases[\"M\"] is the class of no module"},
     {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"ties":[["a"]]})",
      "ties[0] must be a pair"},
     {R"({"tessera_model":1,"name":"x","root":{"class":"N"},"ties":[["a","b"]]})",

@@ -23,6 +23,10 @@ Json small(Json config) {
   for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers"}) {
     config.erase(key);  // a list with an entry per layer
   }
+  if (config.contains("attention_types")) {
+    config["attention_types"] = Json::parse(R"([[["global", "local"], 1]])");
+    config["attention_layers"] = Json::parse(R"(["global", "local"])");
+  }
   return config;
 }
 
@@ -52,6 +56,8 @@ std::string fingerprint(const Model& model) {
 // Tokenizers, generation, initial weights: nothing here depends on them.
 bool matters(const std::string& key) {
   static const std::set<std::string> others = {"model_type",
+                                               "mtp_layer_types",
+                                               "mtp_mlp_layer_types",
                                                "use_cache",
                                                "initializer_range",
                                                "is_decoder",

@@ -146,6 +146,14 @@ TEST_CASE("a module tree keeps order, repeats, ties and costs", "[model][tree]")
   CHECK(named(g3, "L1.weight").shape == Shape{7, 5});
 }
 
+TEST_CASE("a module tree says which classes derive from which", "[model][tree]") {
+  const Model model = parsed(
+      R"({"tessera_model": 1, "name": "x", "class_bases": {"MyNet": ["Net", "Base"]},
+          "root": {"class": "MyNet"}})");
+  for (const char* name : {"MyNet", "Net", "Base"}) CHECK(model.is_a(model.modules[0], name));
+  CHECK_FALSE(model.is_a(model.modules[0], "Ne"));
+}
+
 TEST_CASE("the format's own example is a model", "[model][tree]") {
   const Model model = parsed(
       R"({"tessera_model":1,"name":"g3","dtype":"float32","root":{"class":"Net","parameters":

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/sim/lockstep_runtime.h"
+#include "tessera/training.h"
 #include "tests/random.h"
 #include "tests/sim/test_costs.h"
 #include "tests/summon/scenes.h"
@@ -127,6 +128,30 @@ TEST_CASE("summoned values, commits and their absence, over schemes and worlds",
   CHECK(parameters == scene.model.parameters.size());
   check_shards(scene, [&](Rank rank) { return !commits ? -1 : options.rank0_only ? 0 : rank; });
   require_ok(scene.runtime->finish());
+}
+
+TEST_CASE("disjoint units are summoned at once, and each commits its own", "[summon]") {
+  int schemes = 0;
+  for (const auto& scheme : test::summon_schemes()) {
+    INFO(scheme.name);
+    Scene scene(scheme, 4);
+    auto first = summon_full_params(*scene.engine, {.root = "L1"});
+    if (!first.ok()) continue;  // a scheme of one unit
+    ++schemes;
+    const auto second = summon(*scene.engine, {.root = "L3"});
+    check_values(**first, scene.model, 4);
+    change_all(**first);
+    change_all(*second);
+    require_ok(second->commit());
+    require_ok((*first)->close());  // and is lost
+    require_ok(second->close());
+    CHECK(scene.shards().different([&](Rank rank, ParameterId id, std::size_t i) {
+      const float before = initial(id, Numel{static_cast<std::int64_t>(i)});
+      return scene.model.parameter(id).name.starts_with("L3") ? changed(before, rank) : before;
+    }) == 0);
+    require_ok(run_training_step(*scene.engine, scene.model, {}));
+  }
+  CHECK(schemes >= 8);
 }
 
 TEST_CASE("a change is seen by later reads and by later commits only", "[summon]") {

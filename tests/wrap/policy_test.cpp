@@ -53,6 +53,54 @@ TEST_CASE("classes: the root's own class makes the root no second unit", "[wrap]
   check_warning(plan_of(model, ClassWrap{{"Net"}}), "wraps no module below the root");
 }
 
+TEST_CASE("classes match those that derive from them", "[wrap]") {
+  Model model = net();
+  for (Module& module : model.modules) {
+    if (module.class_name == "Block") module.class_name = "MyBlock";
+    if (module.class_name == "BatchNorm2d") module.class_name = "MyNorm";
+  }
+  model.class_bases = {{"MyBlock", {"BaseBlock", "Block"}}, {"MyNorm", {"BatchNorm2d"}}};
+  CHECK(units(model, plan_of(model, ClassWrap{{"Block"}})) == blocks);
+  CHECK(units(model, plan_of(model, TransformerWrap{{"BaseBlock"}})) == blocks);
+  const WrapOptions mixed{.root = {.mixed_precision = true}};
+  CHECK(units(model, plan_of(model, ClassWrap{{"MyBlock"}}, mixed)) ==
+        Names{"blocks.0", "blocks.0.norm", "blocks.1", "blocks.1.norm"});
+  SizeWrap leaf{.min_num_params = Numel{1}, .force_leaf = {"Block"}, .exclude = {}};
+  CHECK(units(model, plan_of(model, leaf)) == Names{"stem", "blocks", "head"});
+  const auto plan =
+      read_wrap_plan(R"({"tessera_plan": 1, "units": [{"class": "Block"}]})", "plan", model);
+  REQUIRE(plan.ok());
+  CHECK(units(model, *plan) == blocks);
+  check_refused(plan_wrapping(model, ClassWrap{{"BaseBlok"}}, {}), "did you mean \"BaseBlock\"?");
+}
+
+TEST_CASE("a function sees the question and the elements that are left", "[wrap]") {
+  const Model model = net();
+  for (const std::int64_t least : {1, 30, 40, 70, 1000}) {
+    const SizeWrap size{.min_num_params = Numel{least}};
+    const FunctionWrap same{[&size](const Module& module, bool recurse, Numel nonwrapped) {
+      const auto& not_these = recurse ? size.force_leaf : size.exclude;
+      return nonwrapped >= size.min_num_params && !not_these.contains(module.class_name);
+    }};
+    CHECK(units(model, plan_of(model, same)) == units(model, plan_of(model, size)));
+    CHECK(units(model, plan_of(model, AnyOfWrap{{same, ClassWrap{{"Block"}}}})) ==
+          units(model, plan_of(model, AnyOfWrap{{size, ClassWrap{{"Block"}}}})));
+  }
+  std::vector<std::string> asked;
+  const FunctionWrap told{[&](const Module& module, bool recurse, Numel nonwrapped) {
+    asked.push_back(module.path + (recurse ? " below " : " wrap ") +
+                    std::to_string(nonwrapped.value));
+    return !module.path.starts_with("blocks.1") && (recurse || module.class_name != "ModuleList");
+  }};
+  CHECK(units(model, plan_of(model, told)) ==
+        Names{"stem", "blocks.0", "blocks.0.linear", "blocks.0.norm", "head"});
+  CHECK(Names(asked.begin(), asked.begin() + 4) ==
+        Names{" below 130", "stem below 30", "stem wrap 30", "blocks below 70"});
+  CHECK(std::count(asked.begin(), asked.end(), "blocks.0 wrap 0") == 1);
+  CHECK(std::count(asked.begin(), asked.end(), "blocks wrap 35") == 1);  // what 1 has
+  check_refused(plan_wrapping(model, FunctionWrap{}, {}), "FunctionWrap has no function");
+}
+
 TEST_CASE("a class that no module has is refused", "[wrap][errors]") {
   const Model model = net();
   check_refused(plan_wrapping(model, ClassWrap{{"Blok"}}, {}), "did you mean \"Block\"?");

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -218,6 +219,8 @@ struct Model {
   std::vector<Parameter> parameters;  // pre-order, every tensor once
   std::vector<Buffer> buffers;        // pre-order
   std::vector<Tie> ties;
+  /// Of classes that have some: all classes that they derive from, by name.
+  std::map<std::string, std::vector<std::string>> class_bases;
   std::vector<ModuleAlias> module_aliases;  // no module contains itself through them
   std::vector<ModuleId> forward;  // modules in execution order, repeats allowed; entries do not
                                   // contain each other
@@ -242,6 +245,8 @@ struct Model {
 
   const Module& module(ModuleId id) const { return modules[id.index()]; }
   const Parameter& parameter(ParameterId id) const { return parameters[id.index()]; }
+  /// Whether `module` is of the class `name`, or of one that derives from it.
+  bool is_a(const Module& module, std::string_view name) const;
   /// The module at `path` (aliases and paths below them included), or an invalid id.
   ModuleId find_module(std::string_view path) const;
   /// The parameter called `name` (ties and paths through aliases included), or an invalid id.

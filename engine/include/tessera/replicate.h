@@ -8,8 +8,8 @@
 //   ReplicateOptions options{.bucket_cap = Bytes{50 << 20}, .gradient_as_bucket_view = true};
 //   TESSERA_ASSIGN(auto engine, replicate(runtime, model, options));
 //
-// Where PyTorch asks for a device, a device list or a process group there is the Runtime: every
-// rank has one device. Gradients belong to the engine, so none can be replaced by something that is
+// Where PyTorch asks for a device or a device list there is the Runtime: every rank has one device.
+// Gradients belong to the engine, so none can be replaced by something that is
 // no view of its bucket. All ranks run one program, so they cannot disagree about parameters.
 //
 // Behaviour: torch/csrc/distributed/c10d/reducer.cpp (Li et al., arXiv 2006.15704, section 3.2.3).
@@ -22,6 +22,7 @@
 
 #include "tessera/comm_hook.h"
 #include "tessera/engine.h"
+#include "tessera/rank_set.h"
 
 namespace tessera {
 
@@ -44,6 +45,11 @@ struct ReplicateOptions {
   /// Paths of modules whose parameters and buffers, and all below, are left alone: they stay local.
   /// A parameter that is tied to one of them is left alone, too. Name here what is sharded.
   std::vector<std::string> ignored_modules = {};
+  /// Consecutive ranks that train one model together; 0: all. Groups train on their own
+  /// [process_group, device_mesh].
+  Index group_size = 0;
+  /// Any other groups instead, equally large; ranks that are in none do nothing at all.
+  std::optional<RankGroups> groups = {};
   DType dtype = DType::float32;  // parameters, gradients and optimizer state
   /// Instead of `dtype`: every parameter has the model's own, and buckets are of one dtype each.
   bool own_dtypes = false;
@@ -71,7 +77,8 @@ BucketAssignment assign_buckets(const std::vector<BucketTensor>& tensors,
 /// Replicates `model` on all ranks of `runtime`, both must outlive the engine. A backward pass that
 /// leaves a parameter without gradient fails at the next begin_forward, naming it, unless
 /// find_unused_parameters is set. Fails: invalid_argument (no trained parameter, an ignored module
-/// that does not exist, a cap below 1 byte, own_dtypes where all are `dtype`, an engine that drives
+/// that does not exist, a cap below 1 byte, process groups of several sizes or of ranks that there
+/// are not, own_dtypes where all are `dtype`, an engine that drives
 /// `model` on `runtime` already, replicated or sharded, a hook that refuses), naming it;
 /// out_of_memory.
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,

@@ -90,6 +90,10 @@ class ShardedDataParallel : public virtual Engine {
   /// Drops all gradients, reduced or not; false keeps their memory and makes them zero. `step` does
   /// the former.
   virtual Status zero_grad(bool set_to_none) = 0;
+  /// Sends the buffers of the first rank of each process group to all others, as begin_forward does
+  /// where broadcast_buffers is on: for models whose buffers change otherwise. Nothing waits for it
+  /// but what is computed afterwards. Fails: invalid_argument (in forward or backward).
+  virtual Status sync_buffers() = 0;
   /// Lays values and buckets out anew if `requires_grad` of the model has changed; the next forward
   /// does so by itself. Fails: invalid_argument, if there are gradients now.
   virtual Status refresh_trainable() = 0;

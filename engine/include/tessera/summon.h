@@ -43,8 +43,9 @@ struct SummonOptions {
   bool with_grads = false;      // the reduced gradients too, until the optimizer has used them
 };
 
-/// Summoned parameters. While they are open the engine refuses to train, to step and to be summoned
-/// again. The destructor closes them. The engine must outlive them.
+/// Summoned parameters. While they are open the engine refuses to train, to step and to summon one
+/// of their units again; other units may be summoned. The destructor closes them. The engine must
+/// outlive them.
 class FullParams {
  public:
   using Read = std::function<void(Rank, std::span<const float>)>;
@@ -79,7 +80,7 @@ class FullParams {
 };
 
 /// Waits for the device, then gathers the units in pre-order, all at once.
-/// Fails: invalid_argument (in forward or backward, while others are summoned, no such module, a
+/// Fails: invalid_argument (in forward or backward, a unit that is summoned, no such module, a
 /// module without a unit), naming unit and state; not_supported (an Engine from elsewhere);
 /// out_of_memory. Nothing is left summoned then.
 Result<std::unique_ptr<FullParams>> summon_full_params(Engine& engine,

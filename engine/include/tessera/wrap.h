@@ -74,6 +74,8 @@ UnitOverrides overridden(UnitOverrides base, const UnitOverrides& stronger);
 /// Every module. Recursive.
 struct AlwaysWrap {};
 
+// Classes match those that derive from them, too, where the model says so (Model::class_bases).
+
 /// Modules of these classes. Listing.
 struct ClassWrap {
   std::set<std::string> classes = {};
@@ -87,6 +89,13 @@ struct TransformerWrap {
 /// Modules that `wraps` says yes to. Recursive; descends everywhere.
 struct LambdaWrap {
   std::function<bool(const Module&)> wraps;
+};
+
+/// What a function says, which sees all that a policy sees (torch: any callable as
+/// `auto_wrap_policy`): a module, whether the question is to descend into it (`recurse`) or to wrap
+/// it, and the elements below it that are not wrapped yet. Recursive.
+struct FunctionWrap {
+  std::function<bool(const Module&, bool recurse, Numel nonwrapped)> decides;
 };
 
 /// Modules with at least `min_num_params` elements that are not wrapped yet. Recursive; does not
@@ -112,8 +121,8 @@ struct AnyOfWrap {
   std::vector<WrapPolicy> policies;
 };
 
-struct WrapPolicy : std::variant<AlwaysWrap, ClassWrap, TransformerWrap, LambdaWrap, SizeWrap,
-                                 CustomWrap, AnyOfWrap> {
+struct WrapPolicy : std::variant<AlwaysWrap, ClassWrap, TransformerWrap, LambdaWrap, FunctionWrap,
+                                 SizeWrap, CustomWrap, AnyOfWrap> {
   using variant::variant;
 };
 

@@ -74,6 +74,7 @@
 
 #include "tessera/engine.h"
 #include "tessera/offload.h"
+#include "tessera/rank_set.h"
 #include "tessera/zero_plus_plus.h"
 
 namespace tessera {
@@ -115,6 +116,12 @@ struct Zero3Options {
   /// and reduce among themselves; 0: all ranks [mics_shard_size]. Groups add their partitions of
   /// gradients up once a step, before they are clipped or stepped.
   Index shard_group = 0;
+  /// Consecutive ranks that train one model together; 0: all. Groups train on their own, as the
+  /// data-parallel groups of a model-parallel job do [mpu].
+  Index group_size = 0;
+  /// Any other groups instead, equally large; ranks that are in none do nothing at all. Neither
+  /// goes with MiCS or with ZeRO++'s groups of nodes.
+  std::optional<RankGroups> groups = {};
   Offload offload_param = {};
   Offload offload_optimizer{.buffer_count = 4};
   Aio aio = {};

@@ -29,6 +29,9 @@ Status ReplicateEngine::enter_join(const JoinOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "Join::enter"));
   if (join_.entered) return refuse("this engine is being joined already: finish that Join first");
   if (micro_batch_ > 0) return refuse("Join::enter was called in the middle of a step");
+  if (everyone_ != runtime_.world() || groups_.group_count() > 1) {
+    return refuse("Join is for one group of all ranks, and this engine has process groups");
+  }
   join_ = {.options = options, .entered = true, .warning = {}};
   return {};
 }

@@ -24,8 +24,11 @@ Result<GradientReducer*> reducer_of(Engine& engine, const char* call) {
 }  // namespace
 
 ReplicateEngine::ReplicateEngine(Runtime& runtime, const Model& model,
-                                 const ReplicateOptions& options)
-    : EngineBase(runtime, model), options_(options), world_size_(everyone_.count()) {}
+                                 const ReplicateOptions& options, const RankGroups& groups)
+    : EngineBase(runtime, model, groups.ranks()),
+      options_(options),
+      groups_(groups),
+      world_size_(groups.group_size_max()) {}
 
 ReplicateEngine::~ReplicateEngine() {
   if (hook_) hook_->detach();
@@ -44,8 +47,8 @@ Status ReplicateEngine::setup() {
   assign_whole_model();
   TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
   TESSERA_ASSIGN(nccl_, create_stream("nccl", StreamRole::communication));
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world_size_, world_size_));
-  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups, "world"));
+  const char* const name = groups_.group_count() == 1 ? "world" : "group";
+  TESSERA_ASSIGN(world_, runtime_.create_communicator(groups_, name));
   TESSERA_TRY(add_parameters());
   TESSERA_TRY(make_values(*this));
   TESSERA_TRY(add_buffers());
@@ -239,7 +242,9 @@ std::vector<UnitInfo> ReplicateEngine::units() const {
 Result<std::unique_ptr<Engine>> replicate(Runtime& runtime, const Model& model,
                                           const ReplicateOptions& options) {
   TESSERA_TRY(Issuer::expect_not_driven(runtime, model));
-  auto engine = std::make_unique<ReplicateEngine>(runtime, model, options);
+  TESSERA_ASSIGN(const RankGroups groups,
+                 process_groups(runtime.world(), options.group_size, options.groups));
+  auto engine = std::make_unique<ReplicateEngine>(runtime, model, options, groups);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Engine>(std::move(engine));
 }

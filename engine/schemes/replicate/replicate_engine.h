@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/engine_base.h"
+#include "engine/base/process_groups.h"
 #include "engine/model/used_by.h"
 #include "engine/schemes/replicate/gradient_reducer.h"
 #include "tessera/join.h"
@@ -54,7 +55,8 @@ struct JoinState {
 
 class ReplicateEngine final : public EngineBase, public GradientReducer {
  public:
-  ReplicateEngine(Runtime& runtime, const Model& model, const ReplicateOptions& options);
+  ReplicateEngine(Runtime& runtime, const Model& model, const ReplicateOptions& options,
+                  const RankGroups& groups);
   ~ReplicateEngine() override;
   Status setup();
 
@@ -88,6 +90,8 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   ShardGroups shard_groups() const override {
     return {1, {}, world_size_ > 1 ? world_ : CommunicatorId{}};
   }
+  Index replica_index(Rank rank) const override { return groups_.index_of(rank); }
+  RankSet first_ranks() const override { return first_members(groups_); }
   std::vector<StreamId> side_streams() const override { return {nccl_}; }
 
   // replicated_parameters.cpp
@@ -148,11 +152,12 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   bool views() const { return options_.gradient_as_bucket_view; }
 
   ReplicateOptions options_;
-  const Index world_size_;
+  const RankGroups groups_;                      // each trains a model of its own
+  const Index world_size_;                       // of a group
   std::vector<ReplicatedParameter> parameters_;  // by ParameterId
   std::vector<Bucket> buckets_;                  // in the order in which they are reduced
   std::vector<BufferId> module_buffers_;         // by place in Model::buffers; none: ignored
-  CommunicatorId world_;
+  CommunicatorId world_;                         // a group
   StreamId nccl_;
   std::shared_ptr<CommHook> hook_;
   JoinState join_;

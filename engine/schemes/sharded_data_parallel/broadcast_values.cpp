@@ -38,7 +38,7 @@ Status OwnerEngine::sync_model() {
   return broadcast_in_place(all, /*root=*/0);
 }
 
-Status OwnerEngine::sync_buffers() { return broadcast_in_place(buffer_views(), /*root=*/0); }
+Status OwnerEngine::broadcast_buffers() { return broadcast_in_place(buffer_views(), /*root=*/0); }
 
 // The part of a shard that is broadcast: its trained parameters, or their copy in a narrower dtype.
 Result<View> OwnerEngine::pack(const OwnerShard& shard) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/base/process_groups.h"
 #include "tessera/assert.h"
 
 namespace tessera {
@@ -12,27 +13,6 @@ namespace {
 
 bool is_float(std::optional<DType> dtype) {
   return !dtype || *dtype <= DType::float64;  // integers come after
-}
-
-Result<RankGroups> process_groups(const RankSet& world, const ShardedDataParallelOptions& options) {
-  if (!options.groups) {
-    const Index size = options.group_size == 0 ? world.count() : options.group_size;
-    return RankGroups::strided(world.count(), size);
-  }
-  const RankGroups& groups = *options.groups;
-  if (!world.covers(groups.ranks())) {
-    return Status(Code::invalid_argument,
-                  fmt::format("process groups name ranks {}, there are {} only",
-                              groups.ranks().minus(world).to_string(), world.to_string()));
-  }
-  for (Index g = 1; g < groups.group_count(); ++g) {
-    if (groups.group_size(g) == groups.group_size(0)) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("process group 0 has {} ranks and group {} has {}: owners are places "
-                              "in the group, so make the groups equally large",
-                              groups.group_size(0), g, groups.group_size(g)));
-  }
-  return groups;
 }
 
 }  // namespace
@@ -83,7 +63,12 @@ Status OwnerEngine::begin_forward() {
   if (trains() && mask_changed()) TESSERA_TRY(refresh_trainable());
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
   const bool stale = sync_ && options_.broadcast_buffers && ranks_ > 1;
-  return stale ? sync_buffers() : Status{};
+  return stale ? broadcast_buffers() : Status{};
+}
+
+Status OwnerEngine::sync_buffers() {
+  TESSERA_TRY(expect(Stage::idle, "sync_buffers"));
+  return ranks_ > 1 ? broadcast_buffers() : Status{};
 }
 
 Status OwnerEngine::begin_backward() {
@@ -197,7 +182,8 @@ std::vector<UnitInfo> OwnerEngine::units() const {
 Result<std::unique_ptr<ShardedDataParallel>> sharded_data_parallel(
     Runtime& runtime, const Model& model, const ShardedDataParallelOptions& options) {
   TESSERA_TRY(Issuer::expect_not_driven(runtime, model));
-  TESSERA_ASSIGN(const RankGroups groups, process_groups(runtime.world(), options));
+  TESSERA_ASSIGN(const RankGroups groups,
+                 process_groups(runtime.world(), options.group_size, options.groups));
   auto engine = std::make_unique<OwnerEngine>(runtime, model, options, groups);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<ShardedDataParallel>(std::move(engine));

@@ -77,6 +77,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   }
   Status reduce() override;
   Status zero_grad(bool set_to_none) override;
+  Status sync_buffers() override;
   Status refresh_trainable() override;
   bool requires_gradient_sync() const override { return sync_; }
   Status inspect_gradient(ParameterId parameter,
@@ -165,7 +166,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
 
   // broadcast_values.cpp
   Status sync_model();
-  Status sync_buffers();
+  Status broadcast_buffers();
   Status broadcast_in_place(const std::vector<View>& views, Index root);
   Status use(const std::vector<View>& views);
   Status broadcast_shards();

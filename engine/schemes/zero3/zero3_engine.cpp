@@ -203,7 +203,9 @@ Result<std::unique_ptr<Zero3>> zero3(Runtime& runtime, const Model& model,
   Zero3Options complete = options;
   std::string& states = complete.offload_optimizer.nvme_path;
   if (states.empty()) states = options.offload_param.nvme_path;
-  auto engine = std::make_unique<Zero3Engine>(runtime, model, complete);
+  TESSERA_ASSIGN(const RankGroups groups,
+                 process_groups(runtime.world(), options.group_size, options.groups));
+  auto engine = std::make_unique<Zero3Engine>(runtime, model, complete, groups);
   TESSERA_TRY(engine->setup());
   return std::unique_ptr<Zero3>(std::move(engine));
 }

@@ -13,8 +13,9 @@ namespace tessera {
 
 class Zero3Engine final : public Zero3Shards, public Zero3 {
  public:
-  Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options)
-      : Zero3Shards(runtime, model, options) {}
+  Zero3Engine(Runtime& runtime, const Model& model, const Zero3Options& options,
+              const RankGroups& groups)
+      : Zero3Shards(runtime, model, options, groups) {}
   Status setup() { return Zero3Shards::setup(); }
 
   Status begin_training(const AdamOptions& options) override { return optimizer_.begin(options); }

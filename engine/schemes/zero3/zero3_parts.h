@@ -17,7 +17,7 @@ namespace tessera {
 struct Zero3Parts {
   /// Both references must outlive it. Nothing is issued yet: see zero3_setup.h.
   Zero3Parts(Operations& operations, const Model& model, const Zero3Options& options,
-             Index everyone);
+             const RankGroups& groups);
   Zero3Parts(const Zero3Parts&) = delete;
   Zero3Parts& operator=(const Zero3Parts&) = delete;
 

@@ -10,13 +10,14 @@
 namespace tessera {
 
 Zero3Parts::Zero3Parts(Operations& issued, const Model& model, const Zero3Options& options,
-                       Index everyone)
+                       const RankGroups& each)
     : operations(issued),
       facts{.model = model,
             .options = options,
             .rules = rules_of(options.policy),
-            .ranks = options.shard_group > 0 ? options.shard_group : everyone,
-            .everyone = everyone},
+            .ranks = options.shard_group > 0 ? options.shard_group : each.group_size_max(),
+            .groups = each,
+            .everyone = each.group_size_max()},
       leaves(model),
       external(model, parameters, needs),
       home(facts.options),
@@ -47,6 +48,13 @@ Status Zero3Setup::check_options() const {
                   fmt::format("{} must be at least 0, found {}", name, value.value));
   }
   TESSERA_TRY(check_shard_group());
+  const bool nodes = o.plus_plus.secondary_group > 1 || o.plus_plus.quantized_gradients;
+  if ((o.groups || o.group_size > 0) && (o.shard_group > 0 || nodes)) {
+    return Status(
+        Code::invalid_argument,
+        "process groups cannot be combined with shard_group, ZeRO++'s secondary groups or "
+        "quantised gradients: these say how all ranks share");
+  }
   if (o.sub_group_size >= Numel{0}) return parts_.home.check();
   return Status(Code::invalid_argument,
                 fmt::format("sub_group_size must be at least 0, found {}", o.sub_group_size.value));
@@ -113,10 +121,12 @@ Status Zero3Setup::create_streams_and_groups() {
   }
   const Rank world = facts.everyone;
   const Index ranks = facts.ranks;
-  TESSERA_ASSIGN(const auto groups, RankGroups::strided(world, ranks));
-  TESSERA_ASSIGN(facts.world,
-                 runtime_.create_communicator(groups, ranks == world ? "world" : "shard"));
-  if (ranks < world) {
+  if (ranks == world) {
+    const char* const name = facts.groups.group_count() == 1 ? "world" : "group";
+    TESSERA_ASSIGN(facts.world, runtime_.create_communicator(facts.groups, name));
+  } else {
+    TESSERA_ASSIGN(const auto groups, RankGroups::strided(world, ranks));
+    TESSERA_ASSIGN(facts.world, runtime_.create_communicator(groups, "shard"));
     TESSERA_ASSIGN(const auto replicas, RankGroups::strided(world, world / ranks, ranks));
     TESSERA_ASSIGN(facts.replicas, runtime_.create_communicator(replicas, "replicas"));
   }

@@ -10,10 +10,11 @@
 
 namespace tessera {
 
-Zero3Shards::Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options)
-    : EngineBase(runtime, model),
+Zero3Shards::Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options,
+                         const RankGroups& groups)
+    : EngineBase(runtime, model, groups.ranks()),
       operations_(*this, *this, *this),
-      parts_(operations_, model, options, static_cast<Index>(everyone_.count())) {}
+      parts_(operations_, model, options, groups) {}
 
 Status Zero3Shards::setup() {
   Zero3Setup setup(runtime_, parts_);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/engine_base.h"
+#include "engine/base/process_groups.h"
 #include "engine/schemes/zero3/zero3_parts.h"
 
 namespace tessera {
@@ -16,7 +17,8 @@ class Zero3Shards : public EngineBase {
   Status step(const AdamOptions& options) override;
 
  protected:
-  Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options);
+  Zero3Shards(Runtime& runtime, const Model& model, const Zero3Options& options,
+              const RankGroups& groups);
   Status setup();
 
   /// The set of trained parameters may change between a step and the next forward pass. Optimizer
@@ -35,8 +37,11 @@ class Zero3Shards : public EngineBase {
  private:
   std::vector<ParamShard*> shards() override;
   Index shard_index(Rank rank) const override {
-    return static_cast<Index>(rank) % parts_.facts.ranks;
+    const Zero3Facts& facts = parts_.facts;
+    const bool mics = facts.ranks < facts.everyone;
+    return mics ? static_cast<Index>(rank) % facts.ranks : facts.groups.index_of(rank);
   }
+  RankSet first_ranks() const override { return first_members(parts_.facts.groups); }
   ShardGroups shard_groups() const override {
     return {parts_.facts.ranks, parts_.facts.shard_group(), parts_.facts.replicas};
   }

@@ -77,6 +77,11 @@ TEST_CASE("buffers are broadcast before a forward whose gradients are reduced", 
   CHECK(run.collectives().empty());
   require_ok(run.engine->reduce());
   CHECK(run.collectives() == reduces);
+  // As a call, whatever the option says; of all groups at once.
+  require_ok(run.engine->sync_buffers());
+  CHECK(run.collectives() == Lines{"broadcast 12 from 0"});
+  require_ok(run.engine->begin_forward());
+  test::check_refused(run.engine->sync_buffers(), "sync_buffers");
 }
 
 Status evaluate(Engine& engine, const Model& model, ForwardPass::Use use) {

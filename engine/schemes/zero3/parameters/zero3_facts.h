@@ -13,8 +13,9 @@ struct Zero3Facts {
   const Model& model;
   const Zero3Options options;
   const PolicyRules rules;
-  const Index ranks;  // that hold all partitions together
-  const Index everyone;
+  const Index ranks;        // that hold all partitions together
+  const RankGroups groups;  // each trains a model of its own
+  const Index everyone;     // in one of them
 
   StreamId compute, all_gather, reduce;
   StreamId nccl;                           // of all collectives: they share a process group

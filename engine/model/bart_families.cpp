@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// BART (arXiv 1910.13461) and its kin: encoders with decoders that differ in where norms are and in
+// how positions are known.
+#include <fmt/format.h>
+
+#include "engine/model/encoder_parts.h"
+#include "engine/model/family.h"
+
+namespace tessera {
+namespace {
+
+struct BartKind {
+  std::string prefix;
+  std::int64_t vocabulary, hidden, inner, heads, positions;
+  std::int64_t layers[2];       // of the encoder, of the decoder
+  std::int64_t extra_rows = 0;  // of the table of positions; -1: positions are computed
+  bool norm_in_front = false;   // of attention and MLP, and one more behind the last block
+  bool embedding_norm = false;  // behind the embeddings
+  bool frozen_positions = false;
+};
+
+struct BartSizes {
+  std::int64_t vocabulary, hidden, positions;
+  std::int64_t layers[2], heads[2], inner[2];
+  bool dropout, scaled;
+};
+
+BartSizes read_bart(JsonReader& config, const BartKind& kind) {
+  BartSizes s{};
+  s.vocabulary = config.integer("vocab_size", 1, kind.vocabulary);
+  s.hidden = integer_of(config, "d_model|hidden_size", 1, kind.hidden);
+  s.positions = config.integer("max_position_embeddings", 1, kind.positions);
+  s.layers[0] = blocks_of(config, "encoder_layers|num_hidden_layers", kind.layers[0]);
+  s.layers[1] = blocks_of(config, "decoder_layers", kind.layers[1]);
+  s.heads[0] = heads_of(config, "encoder_attention_heads|num_attention_heads", kind.heads,
+                        "d_model", s.hidden);
+  s.heads[1] = heads_of(config, "decoder_attention_heads", kind.heads, "d_model", s.hidden);
+  s.inner[0] = config.integer("encoder_ffn_dim", 1, kind.inner);
+  s.inner[1] = config.integer("decoder_ffn_dim", 1, kind.inner);
+  s.dropout = probability_of(config, "dropout", 0.1) > 0;
+  s.scaled = config.boolean("scale_embedding", false);
+  for (const char* key : {"tie_word_embeddings", "share_encoder_decoder_embeddings"}) {
+    if (config.boolean(key, true)) continue;
+    config.fail(key,
+                "is false, but this model is built with one table for both halves and the "
+                "head: describe it as a module tree");
+  }
+  if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
+    config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
+                                                  "table here",
+                                                  s.vocabulary));
+  }
+  return s;
+}
+
+class BartBuilder {
+ public:
+  BartBuilder(const BartKind& kind, const BartSizes& sizes, const std::string& head,
+              std::int64_t labels, const std::string& name, DType dtype)
+      : kind_(kind),
+        s_(sizes),
+        head_(head),
+        labels_(labels),
+        base_(head == "Model" ? "" : "model."),
+        w_(name, kind.prefix + head, kind.prefix, dtype) {}
+
+  Model build() {
+    describe_encoder(w_.model(), s_.positions, s_.heads[1], s_.hidden);
+    w_.container("model", kind_.prefix + "Model");
+    w_.container(base_ + "encoder", kind_.prefix + "Encoder");
+    w_.container(base_ + "decoder", kind_.prefix + "Decoder");
+    w_.container("classification_head", kind_.prefix + "ClassificationHead");
+    shared_ = w_.embedding(base_ + "shared", s_.vocabulary, s_.hidden, false, s_.scaled);
+    half(0);
+    half(1);
+    finish();
+    return w_.take();
+  }
+
+ private:
+  void finish() {
+    if (head_ == "ForConditionalGeneration" || head_ == "MTModel") {
+      const std::string table = "model.shared.weight";
+      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table, false, false));
+    } else if (head_ == "ForSequenceClassification") {
+      for (const auto& [name, out] : {std::pair{"dense", s_.hidden}, {"out_proj", labels_}}) {
+        const ModuleId id =
+            w_.linear(std::string("classification_head.") + name, s_.hidden, out, true);
+        fix_length(w_.tree().module(id).cost, 1);  // reads the last token only
+        w_.runs(id);
+      }
+    } else if (head_ == "ForQuestionAnswering") {
+      w_.runs(w_.linear("qa_outputs", s_.hidden, 2, true));
+    }
+  }
+
+  ModuleId norm(const std::string& path) { return w_.norm(path, NormKind::layer, s_.hidden); }
+
+  void half(int side) {
+    const std::string at = base_ + (side == 0 ? "encoder." : "decoder.");
+    w_.runs(shared_);
+    if (kind_.extra_rows >= 0) {
+      w_.runs(w_.embedding(at + "embed_positions", s_.positions + kind_.extra_rows, s_.hidden,
+                           /*added=*/true));
+      w_.model().parameters.back().requires_grad = !kind_.frozen_positions;
+    }
+    // Registered behind the blocks, and run before them.
+    const auto place = w_.model().forward.size();
+    for (std::int64_t k = 0; k < s_.layers[side]; ++k) {
+      const std::string path = at + "layers." + std::to_string(k);
+      w_.begin_block(path, kind_.prefix + (side == 0 ? "EncoderLayer" : "DecoderLayer"), s_.hidden);
+      block(path, side);
+    }
+    if (kind_.embedding_norm) {
+      auto& forward = w_.model().forward;
+      forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place),
+                     norm(at + "layernorm_embedding"));
+    }
+    if (kind_.norm_in_front) w_.runs(norm(at + "layer_norm"));
+  }
+
+  ModuleId attend(const std::string& path, int side, bool causal) {
+    const AttentionPart part{.weights = "k_proj:k v_proj:v q_proj:q out_proj:o",
+                             .biases = "q k v o",
+                             .heads = s_.heads[side],
+                             .key_value_heads = s_.heads[side],
+                             .head_dim = s_.hidden / s_.heads[side],
+                             .rotary = false,
+                             .causal = causal};
+    return w_.attention(path, part, s_.hidden, false, s_.dropout);
+  }
+
+  // A norm before or behind each part.
+  void block(const std::string& path, int side) {
+    std::vector<std::pair<ModuleId, std::vector<ModuleId>>> parts;  // a norm and what it belongs to
+    const ModuleId self = attend(path + ".self_attn", side, side == 1);
+    parts.push_back({norm(path + ".self_attn_layer_norm"), {self}});
+    if (side == 1) {
+      const ModuleId cross = attend(path + ".encoder_attn", side, false);
+      parts.push_back({norm(path + ".encoder_attn_layer_norm"), {cross}});
+    }
+    const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
+    const auto halves = w_.mlp_halves(path, mlp, s_.hidden, s_.dropout);
+    parts.push_back({norm(path + ".final_layer_norm"), halves});
+    for (const auto& [its_norm, modules] : parts) {
+      if (kind_.norm_in_front) w_.runs(its_norm);
+      for (const ModuleId id : modules) w_.runs(id);
+      if (!kind_.norm_in_front) w_.runs(its_norm);
+    }
+  }
+
+  const BartKind& kind_;
+  const BartSizes s_;
+  const std::string head_;
+  const std::int64_t labels_;
+  const std::string base_;
+  PartWriter w_;
+  ModuleId shared_;
+};
+
+EncoderFamily family(const std::string& model_type, const std::string& heads,
+                     const BartKind& kind) {
+  return {model_type, kind.prefix, heads,
+          [kind](JsonReader& config, const std::string& head,
+                 const std::string& name) -> Result<Model> {
+            const BartSizes sizes = read_bart(config, kind);
+            const bool said = config.has("id2label") || config.has("num_labels");
+            const std::int64_t labels = said ? labels_of(config) : 3;
+            const DType dtype = encoder_dtype(config);
+            TESSERA_TRY(config.status());
+            return checked(BartBuilder(kind, sizes, head, labels, name, dtype).build(), config);
+          }};
+}
+
+}  // namespace
+
+const std::vector<EncoderFamily>& bart_families() {
+  const std::string heads = "ForConditionalGeneration Model";
+  const std::string classes = heads + " ForSequenceClassification ForQuestionAnswering";
+  static const std::vector<EncoderFamily> all = {
+      family("bart", classes, {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true}),
+      family("mbart", classes, {"MBart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, true, true}),
+      family("plbart", heads + " ForSequenceClassification",
+             {"PLBart", 50005, 768, 3072, 12, 1024, {6, 6}, 2, false, true}),
+      family("pegasus", heads,
+             {"Pegasus", 50265, 1024, 4096, 16, 1024, {12, 12}, 0, true, false, true}),
+      family("marian", "MTModel Model",
+             {"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true}),
+      family("m2m_100", heads, {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
+      family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),
+      family("blenderbot-small", heads,
+             {"BlenderbotSmall", 50265, 512, 2048, 16, 512, {8, 8}, 0, false, true}),
+  };
+  return all;
+}
+
+}  // namespace tessera

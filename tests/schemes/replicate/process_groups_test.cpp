@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of ranks that train a model each, wherever they lie among all ranks.
+#include <algorithm>
+
+#include "tessera/join.h"
+#include "tessera/summon.h"
+#include "tests/schemes/replicate/replicas.h"
+
+namespace tessera {
+namespace {
+
+using test::check_refused;
+using test::g3;
+using test::Replicas;
+using test::require_ok;
+using Groups = std::vector<std::vector<Rank>>;
+
+RankGroups groups_of(Groups groups) {
+  return test::require_value(RankGroups::of(std::move(groups)));
+}
+
+// Every rank of a group has what its group alone would have trained, to the bit.
+void check_group(Engine& engine, const Model& model, const std::vector<Rank>& group, int steps) {
+  test::FormulaTraining reference(model);
+  const Rank last = *std::max_element(group.begin(), group.end());
+  for (int step = 0; step < steps; ++step) {
+    reference.step(RankSet::of(group), last + 1, static_cast<float>(group.size()));
+  }
+  for (const auto& [id, list] : reference.elements) {
+    std::size_t seen = 0, different = 0;
+    require_ok(engine.inspect_shards(
+        ParameterId{id}, [&, &expected = list](Rank rank, Numel, std::span<const float> values) {
+          if (std::find(group.begin(), group.end(), rank) == group.end()) return;
+          ++seen;
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            different += values[i] == expected[i].value ? 0U : 1U;
+          }
+        }));
+    INFO("parameter " << id << ", group of " << group[0]);
+    CHECK(seen == group.size());
+    CHECK(different == 0);
+  }
+}
+
+TEST_CASE("replicas of any sub-group train on their own", "[replicate][groups]") {
+  const Model model = g3();
+  const auto [ranks, members] = GENERATE(table<Rank, Groups>({
+      {3, {{1, 2}}},
+      {8, {{0, 1, 2, 3}, {4, 5, 6, 7}}},
+      {6, {{0, 2, 4}, {1, 3, 5}}},
+      {5, {{4, 1}, {0, 3}}},
+  }));
+  ReplicateOptions options{.bucket_cap = Bytes{GENERATE(1, 1000)}};
+  options.find_unused_parameters = GENERATE(false, true);
+  options.groups = groups_of(members);
+  Replicas world(ranks, model, options);
+  require_ok(world.engine->initialise(test::initial_value));
+  constexpr int steps = 3;
+  for (int step = 0; step < steps; ++step) {
+    require_ok(run_training_step(*world.engine, model, test::formula_training(model)));
+  }
+  for (const auto& group : members) check_group(*world.engine, model, group, steps);
+  require_ok(world.runtime->finish());
+}
+
+TEST_CASE("consecutive groups are a number", "[replicate][groups]") {
+  const Model model = g3();
+  Replicas world(6, model, {.group_size = 3});
+  require_ok(world.engine->initialise(test::initial_value));
+  require_ok(run_training_step(*world.engine, model, test::formula_training(model)));
+  check_group(*world.engine, model, {0, 1, 2}, 1);
+  check_group(*world.engine, model, {3, 4, 5}, 1);
+}
+
+TEST_CASE("the first rank of each group commits for its group", "[replicate][groups][summon]") {
+  const Model model = g3();
+  Replicas world(4, model, {.group_size = 2});
+  require_ok(world.engine->initialise(test::initial_value));
+  const ParameterId first{0};
+  auto full = test::require_value(summon_full_params(*world.engine, {.rank0_only = true}));
+  require_ok(full->modify(first, [](Rank rank, std::span<float> values) {
+    for (float& v : values) v = 10 + static_cast<float>(rank);
+  }));
+  require_ok(full->commit());
+  require_ok(full->close());
+  std::vector<float> found(4);
+  require_ok(world.engine->inspect_shards(first, [&](Rank rank, Numel, std::span<const float> v) {
+    found[static_cast<std::size_t>(rank)] = v[0];
+  }));
+  CHECK(found == std::vector<float>{10, 10, 12, 12});
+}
+
+TEST_CASE("groups that make no sense are refused", "[replicate][groups][errors]") {
+  const Model model = g3();
+  test::TestCosts costs;
+  const auto refused = [&](const ReplicateOptions& options, const char* part) {
+    const auto runtime = test::require_value(
+        sim::LockstepRuntime::create({.world_size = 4, .cost = &costs, .numerics = true}));
+    check_refused(replicate(*runtime, model, options).status(), part);
+  };
+  ReplicateOptions options;
+  options.groups = groups_of({{0, 1, 2}, {3}});
+  refused(options, "group 0 has 3 ranks and group 1 has 1: make the groups equally large");
+  options.groups = groups_of({{3, 4}});
+  refused(options, "name ranks 4, there are 0-3 only");
+  refused({.group_size = 3}, "3");
+  Replicas world(4, model, {.group_size = 2});
+  check_refused(Join::enter(*world.engine, {}).status(), "Join is for one group of all ranks");
+}
+
+}  // namespace
+}  // namespace tessera
