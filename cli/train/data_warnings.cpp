@@ -30,8 +30,15 @@ std::vector<std::string> document_warnings(const Corpus& corpus, const Trainer& 
 }
 
 // A loss of what is trained on says nothing of what is not.
-std::vector<std::string> validation_warnings(const TrainArguments& arguments) {
+std::vector<std::string> validation_warnings(const TrainArguments& arguments,
+                                             std::int64_t batches) {
   std::vector<std::string> warnings;
+  if (arguments.command->count("--validation-batches") > 0 &&
+      arguments.validation.batches > batches) {
+    warnings.push_back(fmt::format(
+        "--validation-batches {}: there {} {}, of which each counts once",
+        arguments.validation.batches, batches == 1 ? "is" : "are", with_separators(batches)));
+  }
   for (const std::string& text : arguments.data.files) {
     std::error_code error;
     const std::string& file = arguments.validation.file;
@@ -52,7 +59,10 @@ std::vector<std::string> data_warnings(const TrainArguments& arguments, const Co
   for (std::string& warning : document_warnings(corpus, trainer, length)) {
     warnings.push_back(std::move(warning));
   }
-  for (std::string& warning : validation_warnings(arguments)) {
+  for (std::string& warning : trainer.warnings(arguments.steps)) {
+    warnings.push_back(std::move(warning));
+  }
+  for (std::string& warning : validation_warnings(arguments, trainer.validation_batches())) {
     warnings.push_back(std::move(warning));
   }
   return warnings;

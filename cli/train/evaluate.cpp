@@ -17,6 +17,7 @@
 #include "cli/train/data_options.h"
 #include "cli/train/open_runtime.h"
 #include "cli/train/run_facts.h"
+#include "engine/text/text_file.h"
 #include "tessera/checkpoint.h"
 #include "tessera/evaluator.h"
 #include "tessera/weights.h"
@@ -93,6 +94,7 @@ class EvaluateProgram {
     if (a_.weights.empty() == a_.checkpoint.empty()) {
       return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
     }
+    TESSERA_TRY(check_no_stream(a_.model));
     TESSERA_ASSIGN(model_, load_model(a_.model));
     for (Parameter& parameter : model_.parameters) parameter.dtype = DType::float32;
     TESSERA_TRY(open_corpora());
@@ -101,9 +103,7 @@ class EvaluateProgram {
     if (opened_.process != nullptr) TESSERA_TRY(agree(*opened_.process, facts()));
     TESSERA_ASSIGN(evaluator_, Evaluator::create(*opened_.runtime, model_, options));
     TESSERA_TRY(load());
-    for (const Corpus& corpus : corpora_) {
-      if (opened_.prints()) print_warnings(corpus.warnings());
-    }
+    if (opened_.prints()) print_warnings(warnings());
     std::vector<EvaluatedFile> files;
     for (const Corpus& corpus : corpora_) {
       TESSERA_ASSIGN(const Evaluation found, evaluator_->evaluate(corpus));
@@ -142,13 +142,21 @@ class EvaluateProgram {
     return options;
   }
 
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> all = model_warnings(a_.model, model_);
+    for (const Corpus& corpus : corpora_) {
+      for (const std::string& warning : corpus.warnings()) all.push_back(warning);
+    }
+    return all;
+  }
+
   Facts facts() const {
     Facts facts = command_facts(*a_.command, a_.model, model_);
     for (std::size_t k = 0; k < corpora_.size(); ++k) {
       facts.push_back({fmt::format("file {} of --data", k + 1), corpus_fact(corpora_[k])});
     }
     facts.push_back({"--tokenizer", file_fact(a_.data.tokenizer)});
-    facts.push_back({"--weights", file_fact(a_.weights)});
+    facts.push_back({"--weights", weights_fact(a_.weights)});
     facts.push_back({"--checkpoint", checkpoint_fact(a_.checkpoint)});
     return facts;
   }

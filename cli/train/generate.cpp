@@ -9,6 +9,7 @@
 #include "cli/options/engine_options.h"
 #include "cli/train/prompt.h"
 #include "cli/train/token_choice.h"
+#include "engine/text/text_file.h"
 #include "tessera/checkpoint.h"
 #include "tessera/decoder.h"
 #include "tessera/host_runtime.h"
@@ -91,6 +92,7 @@ Status generate(const GenerateArguments& a) {
   if (a.weights.empty() == a.checkpoint.empty()) {
     return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
   }
+  TESSERA_TRY(check_no_stream(a.model));
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
   print_warnings(model_warnings(a.model, model));

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -94,6 +96,23 @@ std::string file_fact(const std::string& path) {
   return fmt::format("{} bytes with checksum {:016x}", size, text_sum(looked_at));
 }
 
+std::string weights_fact(const std::string& path) {
+  std::string fact = file_fact(path);
+  if (!path.ends_with(".json")) return fact;
+  std::ifstream file(path, std::ios::binary);
+  const auto index = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!index.is_object() || !index.contains("weight_map")) return fact;
+  std::set<std::string> names;
+  for (const auto& [tensor, where] : index["weight_map"].items()) {
+    if (where.is_string()) names.insert(where.get<std::string>());
+  }
+  for (const std::string& name : names) {
+    fact += fmt::format(", {}: {}", name,
+                        file_fact((std::filesystem::path(path).parent_path() / name).string()));
+  }
+  return fact;
+}
+
 // The manifest has checksums of everything else.
 std::string checkpoint_fact(const std::string& path) {
   if (path.empty()) return "none";
@@ -124,7 +143,7 @@ Facts facts_of(const TrainArguments& arguments, const TrainRun& run, const Train
   const bool planned = plan != arguments.engine.scheme.given.end();
   facts.emplace_back("--plan", file_fact(planned ? plan->second : std::string()));
   facts.emplace_back("--tokenizer", file_fact(arguments.data.tokenizer));
-  facts.emplace_back("--load", file_fact(arguments.files.load));
+  facts.emplace_back("--load", weights_fact(arguments.files.load));
   const auto from = checkpoint_to_resume(arguments.files);
   facts.emplace_back("--resume", checkpoint_fact(from.ok() ? *from : arguments.files.resume));
   facts.emplace_back("--data", corpus_fact(data.corpus));

@@ -14,6 +14,8 @@ Facts command_facts(const CLI::App& command, const std::string& model_path, cons
 std::string corpus_fact(const Corpus& corpus);
 /// The length of a file, or of the tokenizer.json in a folder, and a checksum of 64 places in it.
 std::string file_fact(const std::string& path);
+/// As file_fact; of an index of several files also of these.
+std::string weights_fact(const std::string& path);
 /// The step of a checkpoint, or of the newest in a folder, and a checksum of its manifest.
 std::string checkpoint_fact(const std::string& path);
 

@@ -14,7 +14,7 @@
 #include "cli/text_file.h"
 #include "cli/trace_warning.h"
 #include "cli/train/data_warnings.h"
-#include "cli/train/output_files.h"
+#include "cli/train/named_files.h"
 #include "cli/train/peak_flops.h"
 #include "cli/train/resumed_run.h"
 #include "cli/train/run_facts.h"
@@ -85,7 +85,7 @@ class TrainProgram {
     stop_on_signals();
     launch_ = read_launch();
     const Rank expected = ranks_of(arguments_.runtime, launch_);
-    TESSERA_TRY(check_output_files(arguments_));
+    TESSERA_TRY(check_named_files(arguments_));
     TESSERA_ASSIGN(run_, resolve_train(arguments_, expected));
     TESSERA_ASSIGN(const TrainData data, open_data(arguments_, run_.model));
     TESSERA_TRY(open_trace());
@@ -210,6 +210,7 @@ class TrainProgram {
                    TrainFiles::begin(arguments_.files, *trainer_,
                                      {.model = run_.model,
                                       .lora = run_.lora,
+                                      .steps = arguments_.steps,
                                       .asynchronous = opened_.name != "simulator",
                                       .prints = prints(),
                                       .model_path = arguments_.engine.model_path,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -79,9 +80,11 @@ Status check_export(const char* option, const std::string& path) {
     return Status(Code::io_error, fmt::format("{} {}: there is no folder {}: make it first", option,
                                               path, folder.string()));
   }
-  if (::access(folder.c_str(), W_OK) == 0) return {};
-  return Status(Code::io_error, fmt::format("{} {}: the folder cannot be written to: {}", option,
-                                            path, std::strerror(errno)));
+  if (::access(folder.c_str(), W_OK) != 0) {
+    return Status(Code::io_error, fmt::format("{} {}: the folder cannot be written to: {}", option,
+                                              path, std::strerror(errno)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -140,15 +143,42 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
   }
   TESSERA_TRY(check_export("--export", files.weights_file()));
   TESSERA_TRY(check_export("--export-adapter", options.export_adapter));
+  std::error_code error;
+  if (std::filesystem::exists(options.export_adapter, error) &&
+      !std::filesystem::is_directory(options.export_adapter, error)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--export-adapter {}: is no folder: name one, or one that is not "
+                              "there yet",
+                              options.export_adapter));
+  }
   TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
   if (!from.empty()) TESSERA_TRY(files.resume(from));
   if (options.save.empty()) return files;
+  TESSERA_TRY(files.check_save());
   TESSERA_ASSIGN(files.checkpoints_,
                  Checkpointer::create(trainer.engine(), {.directory = options.save,
                                                          .scheme = std::string(trainer.scheme()),
                                                          .keep = options.keep,
                                                          .asynchronous = context.asynchronous}));
   return files;
+}
+
+// A checkpoint is never made behind a later one, which a resumed run would take instead. Found at
+// the first save, it would cost the steps until then.
+Status TrainFiles::check_save() const {
+  const auto newest = latest_checkpoint(options_.save);
+  if (!newest.ok()) return {};
+  TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(*newest));
+  const std::int64_t done = trainer_.steps_done(), every = options_.save_every;
+  if (done >= context_.steps) return {};
+  const std::int64_t first =
+      every > 0 ? std::min(context_.steps, (done / every + 1) * every) : context_.steps;
+  if (info.step <= first) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--save {}: has a checkpoint of step {}, later than the {} that is to "
+                            "be saved first: give another folder, go on from it with --resume {}, "
+                            "or remove what is not wanted any more",
+                            options_.save, info.step, first, options_.save));
 }
 
 Facts TrainFiles::facts(const Trainer& trainer) const {

@@ -38,6 +38,7 @@ Result<std::string> checkpoint_to_resume(const TrainFileOptions& options);
 struct TrainFilesContext {
   const Model& model;
   const std::optional<LoraOptions>& lora;  // of the model's adapters
+  std::int64_t steps;                      // of the whole run
   bool asynchronous;                       // training goes on while a checkpoint is written
   bool prints;                             // warnings, on rank 0
   std::string model_path, tokenizer;       // that --export copies into a folder
@@ -47,7 +48,9 @@ struct TrainFilesContext {
 class TrainFiles {
  public:
   /// Fills the trainer from --resume or --load. All arguments must outlive it.
-  /// Fails: what load_checkpoint, import_weights and Trainer::resume fail with.
+  /// Fails: what load_checkpoint, import_weights and Trainer::resume fail with; invalid_argument,
+  /// if
+  /// --save has a later checkpoint than the first that is to be saved.
   static Result<TrainFiles> begin(const TrainFileOptions& options, Trainer& trainer,
                                   const TrainFilesContext& context);
 
@@ -68,6 +71,7 @@ class TrainFiles {
  private:
   TrainFiles(const TrainFileOptions& options, Trainer& trainer, const TrainFilesContext& context)
       : options_(options), trainer_(trainer), context_(context) {}
+  Status check_save() const;
   Status save();
   Status resume(const std::string& from);
   void begin_after(const CheckpointInfo& info, const std::string& format);

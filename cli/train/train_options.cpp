@@ -2,6 +2,7 @@
 #include "cli/train/train_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -179,6 +180,18 @@ void set_dropout(Model& model, float share) {
   m.residual_dropout = has("GPT2Attention") || has("Phi3Attention") ? share : 0;
 }
 
+void take_dropout(const TrainArguments& a, TrainRun& run) {
+  const std::vector<std::string>& unsaid = run.model.mathematics.unsaid_dropout;
+  if (a.dropout || a.no_dropout) {
+    set_dropout(run.model, static_cast<float>(a.dropout.value_or(0)));
+  } else if (!unsaid.empty()) {
+    run.warnings.push_back(
+        fmt::format("{}: does not say {}, so nothing is dropped there, where transformers would "
+                    "drop 0.1: write them into it, or give --dropout 0.1 or --no-dropout",
+                    a.engine.model_path, fmt::join(unsaid, ", ")));
+  }
+}
+
 // The file's optimizer, instead of what the flags would say if none is given.
 Status take_optimizer(const TrainArguments& a, const DeepSpeedConfig& file, TrainerOptions& o) {
   const auto given = [&](const char* flag) { return a.command->count(flag) > 0; };
@@ -216,7 +229,12 @@ Status check_flags(const TrainArguments& a) {
   const bool validates = a.validation.wanted();
   const bool falls = a.schedule != "constant";
   const bool traces = !a.trace.empty();
-  TESSERA_TRY(parse_step_range(a.recording.steps).status());
+  TESSERA_ASSIGN(const StepRange recorded, parse_step_range(a.recording.steps));
+  if (recorded.from >= a.steps) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--record-steps {}: the run has only the steps 0 to {}",
+                              a.recording.steps, a.steps - 1));
+  }
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
@@ -283,14 +301,17 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
   run.model = std::move(training.model);
   for (Parameter& parameter : run.model.parameters) parameter.dtype = DType::float32;
   run.warnings = std::move(training.warnings);
-  if (a.dropout || a.no_dropout) {
-    set_dropout(run.model, static_cast<float>(a.dropout.value_or(0)));
-  }
+  take_dropout(a, run);
   TrainerOptions& o = run.options;
   o.scheme = training.scheme;
   o.step = training.training;
   o.dtype = trained_dtypes.at(a.dtype);
   if (!a.engine.deepspeed.empty()) o.dtype = compute_dtype(o.scheme);
+  if (a.command->count("--dtype") > 0 && o.dtype != trained_dtypes.at(a.dtype)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--dtype {}: by {} the run trains in {}: leave one out", a.dtype,
+                              a.engine.deepspeed, name_of(o.dtype)));
+  }
   if (a.runtime.tf32 && o.dtype != DType::float32) {
     return Status(Code::invalid_argument,
                   fmt::format("--tf32 is about float32 matrices, but this run trains in {}: leave "

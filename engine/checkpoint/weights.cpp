@@ -43,8 +43,30 @@ bool is_mask(const std::string& name) {
          name.ends_with(".rotary_emb.inv_freq");
 }
 
+// Two tensors of one parameter, such as the head's beside the embedding to which it is tied.
+Status check_alike(WeightFiles& weights, const std::string& file, const PublishedTensor& one,
+                   const PublishedTensor& other, const Model& model) {
+  constexpr std::int64_t piece = 1 << 20;  // elements
+  const StoredTensor &a = *one.stored, &b = *other.stored;
+  bool alike = a.dtype == b.dtype;
+  const std::int64_t all = a.numel().value;
+  std::vector<std::byte> here, there;
+  for (std::int64_t first = 0; alike && first < all; first += piece) {
+    const auto count = static_cast<std::size_t>(std::min(piece, all - first));
+    here.resize(count * static_cast<std::size_t>(size_of(a.dtype).value));
+    there.resize(here.size());
+    TESSERA_TRY(weights.read(one, Numel{first}, here));
+    TESSERA_TRY(weights.read(other, Numel{first}, there));
+    alike = here == there;
+  }
+  if (alike) return {};
+  return bad(file, fmt::format("tensors {} and {} differ, but are one parameter of {}: remove one, "
+                               "or say tie_word_embeddings false in its config.json if both count",
+                               a.name, b.name, model.name));
+}
+
 // Files of a base model have no adapters.
-Result<Sources> match(const WeightFiles& weights, const Model& model, const std::string& file,
+Result<Sources> match(WeightFiles& weights, const Model& model, const std::string& file,
                       const ImportOptions& options) {
   Sources sources(model.parameters.size());
   for (const PublishedTensor& published : weights.tensors()) {
@@ -64,7 +86,9 @@ Result<Sources> match(const WeightFiles& weights, const Model& model, const std:
       return bad(file, fmt::format("tensor {} is {}: convert it to F32, BF16 or F16", tensor.name,
                                    name_of(tensor.dtype)));
     }
-    sources[id.index()] = published;
+    PublishedTensor& source = sources[id.index()];
+    if (source.stored != nullptr) TESSERA_TRY(check_alike(weights, file, source, published, model));
+    source = published;
   }
   for (std::size_t p = 0; p < sources.size(); ++p) {
     if (sources[p].stored != nullptr) continue;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "engine/files/safetensors_header.h"
+#include "engine/text/text_file.h"
 
 namespace tessera {
 namespace {
@@ -29,6 +30,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
                               "(`tessera checkpoint export` makes one of a checkpoint)",
                               path));
   }
+  TESSERA_TRY(check_no_stream(path));
   opened.file_.open(path, std::ios::binary | std::ios::ate);
   if (!opened.file_) return Status(Code::io_error, fmt::format("{}: cannot be opened", path));
   const std::int64_t file_bytes = opened.file_.tellg();

@@ -290,6 +290,9 @@ Mathematics read_mathematics(JsonReader& config, std::string_view model_type, st
   if (const Activation* known = activation_of(name)) out.activation = *known;
   out.attention_dropout = dropout_of(config, gpt2 ? "attn_pdrop" : "attention_dropout", out);
   if (gpt2) {
+    for (const char* key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"}) {
+      if (!config.has(key)) out.unsaid_dropout.emplace_back(key);
+    }
     out.embedding_dropout = dropout_of(config, "embd_pdrop", out);
     out.residual_dropout = dropout_of(config, "resid_pdrop", out);
     out.scores_scaled = config.boolean("scale_attn_weights", true);

@@ -21,4 +21,19 @@ Result<std::string> text_of_file(const std::string& path) {
   return text.str();
 }
 
+Status check_no_stream(const std::string& path) {
+  using Type = std::filesystem::file_type;
+  std::error_code error;
+  const Type type = std::filesystem::status(path, error).type();
+  const bool device = type == Type::character || type == Type::block;
+  if (!device && type != Type::fifo && type != Type::socket) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: is a {}, which cannot be read twice: write what it gives to a "
+                            "file, and name that",
+                            path,
+                            device               ? "device"
+                            : type == Type::fifo ? "pipe"
+                                                 : "socket"));
+}
+
 }  // namespace tessera

@@ -11,4 +11,8 @@ namespace tessera {
 /// it.
 Result<std::string> text_of_file(const std::string& path);
 
+/// For what is read in pieces or more than once. Fails: invalid_argument for a pipe, a socket or a
+/// device, naming it: opening a pipe would wait for a writer, and a device may have no end.
+Status check_no_stream(const std::string& path);
+
 }  // namespace tessera

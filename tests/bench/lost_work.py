@@ -31,6 +31,7 @@ CONFIG = {
     "n_embd": 16,
     "n_layer": 1,
     "n_head": 2,
+    "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0,
 }
 folder = Path(tempfile.mkdtemp(prefix="lost-work-"))
 os.chdir(folder)
@@ -131,6 +132,7 @@ code, said, _ = train("--resume", "auto", "--save", "fresh", steps=2)
 case("--resume auto at the first start", code, said, code == 0 and whole("fresh"))
 code, said, _ = train("--resume", "auto", "--save", "run", steps=6)
 case("--resume auto after a stop", code, said, code == 0 and whole("run"))
+refused("--save behind a later checkpoint", "--save", "run", "--save-every", 1)
 newest = sorted(Path("run").glob("step-*"))[-1]
 data = max((p for p in newest.iterdir() if p.is_file()), key=lambda p: p.stat().st_size)
 content = bytearray(data.read_bytes())

@@ -167,7 +167,8 @@ TEST_CASE("halves are written and read", "[checkpoint]") {
   test::check_same(run.contents(), rounded, model);
 }
 
-Status import_of(std::vector<StoredTensor> tensors) {
+// Of zeros, but for the bytes of the last one.
+Status import_of(std::vector<StoredTensor> tensors, std::byte of_last = {}) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/x.safetensors";
   auto writer = require_value(SafetensorsWriter::create(path, tensors, {}));
@@ -175,7 +176,8 @@ Status import_of(std::vector<StoredTensor> tensors) {
     std::int64_t numel = 1;
     for (const auto size : tensor.shape) numel *= size;
     const auto bytes = static_cast<std::size_t>(bytes_of(Numel{numel}, tensor.dtype).value);
-    require_ok(writer.write(tensor.name, Numel{0}, std::vector<std::byte>(bytes)));
+    const std::byte byte = &tensor == &tensors.back() ? of_last : std::byte{};
+    require_ok(writer.write(tensor.name, Numel{0}, std::vector<std::byte>(bytes, byte)));
   }
   require_ok(writer.finish());
   SimulatedRun run(test::repeated(), Zero3Options{}, 2);
@@ -207,6 +209,19 @@ TEST_CASE("weights of another model are refused, naming the tensor", "[checkpoin
   CHECK(with([](auto& t) {
           t.push_back({.name = "more", .dtype = DType::float32, .shape = {1}});
         }) == "has a tensor more, which repeated has not");
+}
+
+TEST_CASE("two tensors of one parameter are refused, unless they are alike", "[checkpoint]") {
+  std::vector<StoredTensor> tensors;
+  for (const Parameter& p : test::repeated().parameters) {
+    tensors.push_back({.name = p.name, .dtype = DType::bfloat16, .shape = p.shape});
+  }
+  tensors.push_back(tensors.front());
+  tensors.back().name = "transformer." + tensors.front().name;
+  require_ok(import_of(tensors));
+  CHECK(import_of(tensors, std::byte{1}).message() ==
+        "tensors in.weight and transformer.in.weight differ, but are one parameter of repeated: "
+        "remove one, or say tie_word_embeddings false in its config.json if both count");
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace tessera::test {
 
 inline constexpr const char* config =
     R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
-    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "n_ctx": 16, "n_embd": 16,
+    "activation_function": "gelu_new", "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0,
+    "layer_norm_epsilon": 1e-05, "n_ctx": 16, "n_embd": 16,
     "n_head": 2, "n_layer": 1, "n_positions": 16, "vocab_size": 256})";
 
 inline void write(const std::string& name, const std::string& text) {

@@ -13,7 +13,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t looked_at = 1 << 20;  // bytes, when a file is opened
+constexpr std::int64_t looked_at = 1 << 20;        // bytes, when a file is opened
+constexpr std::int64_t byte_vocabulary_max = 384;  // ByT5's: bytes and a few tokens besides
 
 Status check_vocabulary(const std::string& source, std::int64_t vocabulary, std::int64_t first,
                         std::span<const std::uint32_t> tokens) {
@@ -28,13 +29,23 @@ Status check_vocabulary(const std::string& source, std::int64_t vocabulary, std:
 }
 
 // A wrong format shows at once, and no file is read as a whole for it; documents are in memory.
-Status check_begin(const TokenFile& file, std::int64_t vocabulary) {
+// Returns the tokens.
+Result<std::vector<std::uint32_t>> check_begin(const TokenFile& file, std::int64_t vocabulary) {
   const TokenLayout& layout = file.layout();
   const bool all = file.documents() != nullptr;
   std::vector<std::uint32_t> tokens(static_cast<std::size_t>(
       all ? layout.tokens : std::min(layout.tokens, looked_at / layout.width)));
   TESSERA_TRY(file.read(0, tokens));
-  return check_vocabulary(file.source(), vocabulary, 0, tokens);
+  TESSERA_TRY(check_vocabulary(file.source(), vocabulary, 0, tokens));
+  return tokens;
+}
+
+std::string without_border(const TokenFile& file, std::int32_t border, std::size_t tokens) {
+  const bool all = static_cast<std::int64_t>(tokens) == file.layout().tokens;
+  return fmt::format(
+      "{}: token {}, which would begin documents, is none of its {}{} tokens: attention looks "
+      "across all of them",
+      file.source(), border, all ? "" : "first ", tokens);
 }
 
 std::uint64_t fingerprint_of(const TokenFile& file) {
@@ -66,6 +77,25 @@ std::uint64_t fingerprint_of(const DocumentTable& table) {
   return sum;
 }
 
+// Tokens and models that were hardly made for each other.
+std::vector<std::string> vocabulary_warnings(const TokenFile& file, const CorpusOptions& options) {
+  const auto& tokenizer = options.documents.tokenizer;
+  if (tokenizer && tokenizer->size() > options.vocabulary) {
+    return {
+        fmt::format("{}: the tokenizer has tokens up to {}, the model up to {}: is it of "
+                    "another model, or were tokens added to it?",
+                    file.source(), tokenizer->size() - 1, options.vocabulary - 1)};
+  }
+  const bool documents = file.documents() != nullptr;
+  const bool text = options.format == TokenFormat::by_name && file.layout().width == 1;
+  if (tokenizer || !(documents || text) || options.vocabulary <= byte_vocabulary_max) return {};
+  return {
+      fmt::format("{}: its bytes are its tokens, of which there are 256, but the model has {}: "
+                  "name its tokenizer with --tokenizer{}",
+                  file.source(), options.vocabulary,
+                  text ? ", or say --data-format bytes if they are meant" : "")};
+}
+
 Status check_kinds(const std::vector<std::shared_ptr<const TokenFile>>& files,
                    const std::vector<double>& weights) {
   const TokenFile& first = *files.front();
@@ -95,9 +125,14 @@ Result<Corpus> Corpus::of(std::vector<std::shared_ptr<const TokenFile>> files,
   corpus.vocabulary_ =
       std::min<std::int64_t>(options.vocabulary, std::numeric_limits<std::int32_t>::max());
   if (files.front()->documents() == nullptr) corpus.border_ = options.documents.end_of_text;
+  corpus.warnings_ = vocabulary_warnings(*files.front(), options);
   std::int64_t first = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
-    TESSERA_TRY(check_begin(*files[k], corpus.vocabulary_));
+    TESSERA_ASSIGN(const auto begin, check_begin(*files[k], corpus.vocabulary_));
+    const auto border = static_cast<std::uint32_t>(corpus.border_);
+    if (corpus.border_ >= 0 && std::find(begin.begin(), begin.end(), border) == begin.end()) {
+      corpus.warnings_.push_back(without_border(*files[k], corpus.border_, begin.size()));
+    }
     const std::int64_t tokens = files[k]->layout().tokens;
     corpus.parts_.push_back({std::move(files[k]), first, weights[k]});
     first += tokens;
@@ -137,14 +172,19 @@ Result<Corpus> Corpus::from_documents(const std::vector<Document>& documents,
   return of({std::move(file)}, {1}, options);
 }
 
-const std::string& Corpus::source() const { return parts_.front().file->source(); }
+const std::string& Corpus::source() const { return source(0); }
+
+const std::string& Corpus::source(std::size_t file) const {
+  TESSERA_ASSERT(file < parts_.size(), "a file of the corpus");
+  return parts_[file].file->source();
+}
 
 std::int64_t Corpus::tokens() const {
   return parts_.back().first + parts_.back().file->layout().tokens;
 }
 
 std::vector<std::string> Corpus::warnings() const {
-  std::vector<std::string> all;
+  std::vector<std::string> all = warnings_;
   for (const Part& part : parts_) {
     all.insert(all.end(), part.file->warnings().begin(), part.file->warnings().end());
   }
@@ -174,8 +214,9 @@ std::pair<std::vector<SampledRange>, std::vector<SampledRange>> Corpus::split(
     }
     training.first += part.first;
     held_out.first += part.first;
-    out.first.push_back({training, part.weight});
-    if (held_out.count > 0) out.second.push_back({held_out, 1});
+    const std::string& source = part.file->source();
+    out.first.push_back({training, part.weight, source});
+    if (held_out.count > 0) out.second.push_back({held_out, 1, source});
   }
   return out;
 }
@@ -194,12 +235,12 @@ std::uint64_t Corpus::fingerprint() const {
   return sum;
 }
 
-const Corpus::Part& Corpus::part_of(std::int64_t token) const {
+std::size_t Corpus::file_of(std::int64_t token) const {
   const auto after =
       std::upper_bound(parts_.begin(), parts_.end(), token,
                        [](std::int64_t place, const Part& part) { return place < part.first; });
   TESSERA_ASSERT(token >= 0 && after != parts_.begin(), "tokens beyond the corpus");
-  return *(after - 1);
+  return static_cast<std::size_t>(after - parts_.begin()) - 1;
 }
 
 bool Corpus::has_documents() const { return parts_.front().file->documents() != nullptr; }

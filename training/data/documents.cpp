@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/text/json_reader.h"
+#include "engine/text/text_file.h"
 
 namespace tessera {
 namespace {
@@ -321,6 +322,7 @@ Result<Document> parse_document(std::string_view text, const DocumentOptions& op
 Result<std::vector<Document>> read_documents(const std::string& path,
                                              const DocumentOptions& options, DocumentNotes* notes) {
   TESSERA_TRY(check(options));
+  TESSERA_TRY(check_no_stream(path));
   std::error_code error;
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path, error)) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera {
 namespace {
@@ -49,10 +50,10 @@ std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key)
 
 Result<Sampler> Sampler::create(const std::string& source, TokenRange range,
                                 std::int64_t sequence_length, std::uint64_t seed) {
-  return create(source, std::vector<SampledRange>{{range, 1}}, sequence_length, seed);
+  return create({{range, 1, source}}, sequence_length, seed);
 }
 
-Result<Sampler> Sampler::create(const std::string& source, const std::vector<SampledRange>& ranges,
+Result<Sampler> Sampler::create(const std::vector<SampledRange>& ranges,
                                 std::int64_t sequence_length, std::uint64_t seed) {
   Sampler sampler;
   sampler.sequence_length_ = sequence_length;
@@ -64,10 +65,12 @@ Result<Sampler> Sampler::create(const std::string& source, const std::vector<Sam
           Code::invalid_argument,
           fmt::format("{}: {} tokens are too few: a sequence of {} needs {}, the last one as "
                       "its target: use more data or shorter sequences",
-                      source, range.count, sequence_length, sequence_length + 1));
+                      sampled.source, range.count, sequence_length, sequence_length + 1));
     }
     Part part{.range = range, .windows = (range.count - 1) / sequence_length};
     part.whole = sampled.weight == 1;
+    part.weight = sampled.weight;
+    part.source = sampled.source;
     const double share = static_cast<double>(part.windows) * sampled.weight;
     part.samples = part.whole ? part.windows : static_cast<std::int64_t>(share < 1 ? 1 : share);
     part.before = sampler.samples_;
@@ -111,6 +114,20 @@ SamplerState Sampler::after(const SamplerState& state, std::int64_t count) const
   TESSERA_ASSERT(count >= 0 && samples_ > 0, "a sampler only goes forward");
   const std::int64_t position = state.position + count;
   return {state.epoch + position / samples_, position % samples_};
+}
+
+std::vector<std::string> Sampler::warnings() const {
+  constexpr double noticed = 0.1;
+  std::vector<std::string> sentences;
+  for (const Part& part : parts_) {
+    const double wanted = static_cast<double>(part.windows) * part.weight;
+    if (std::abs(static_cast<double>(part.samples) - wanted) <= noticed * wanted) continue;
+    sentences.push_back(fmt::format(
+        "{}: its weight of {} asks for {:.3g} of its {} samples an epoch, {} is taken: use shorter "
+        "sequences, or another weight",
+        part.source, part.weight, wanted, part.windows, part.samples));
+  }
+  return sentences;
 }
 
 Status Sampler::check(const SamplerState& state) const {

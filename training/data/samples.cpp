@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/data/samples.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
 namespace tessera {
+namespace {
 
-Result<Samples> Samples::create(const Corpus& corpus, const std::string& source,
-                                const std::vector<SampledRange>& ranges, std::int64_t length,
-                                std::uint64_t seed) {
+constexpr std::int64_t looked_at_most = 1 << 20;  // samples, when a run begins
+
+}  // namespace
+
+Result<Samples> Samples::create(const Corpus& corpus, const std::vector<SampledRange>& ranges,
+                                std::int64_t length, std::uint64_t seed) {
   Samples samples(corpus, length);
   if (!corpus.has_documents()) {
-    TESSERA_ASSIGN(samples.sampler_, Sampler::create(source, ranges, length, seed));
+    TESSERA_ASSIGN(samples.sampler_, Sampler::create(ranges, length, seed));
     return samples;
   }
   TESSERA_ASSIGN(samples.packing_, Packing::of(corpus, ranges, length));
   // Windows of one token: their order is a permutation of the packed samples.
   const TokenRange numbers{0, samples.packing_->samples() + 1};
-  TESSERA_ASSIGN(samples.sampler_, Sampler::create(source, numbers, 1, seed));
+  TESSERA_ASSIGN(samples.sampler_, Sampler::create(corpus.source(), numbers, 1, seed));
   return samples;
 }
 
@@ -33,6 +40,36 @@ std::int64_t Samples::packed(const SamplerState& at) const {
 
 std::int64_t Samples::targets(const SamplerState& at) const {
   return packing_ ? packing_->targets(packed(at)) : length_;
+}
+
+void Samples::add_files_of(const SamplerState& at, std::set<std::size_t>& files) const {
+  if (!packing_) {
+    files.insert(corpus_->file_of(sampler_->first_token(at)));
+    return;
+  }
+  for (const PackedPiece& piece : packing_->pieces(packed(at))) {
+    files.insert(corpus_->file_of(piece.first));
+  }
+}
+
+std::vector<std::string> Samples::warnings(const SamplerState& from, std::int64_t count) const {
+  std::vector<std::string> sentences = sampler_->warnings();
+  const std::int64_t looked_at = std::min(count, looked_at_most);
+  std::set<std::size_t> seen;
+  for (std::int64_t n = 0; n < looked_at && seen.size() < corpus_->files(); ++n) {
+    add_files_of(sampler_->after(from, n), seen);
+  }
+  std::vector<std::string> never;
+  for (std::size_t file = 0; looked_at > 0 && file < corpus_->files(); ++file) {
+    if (!seen.contains(file)) never.push_back(corpus_->source(file));
+  }
+  if (never.empty()) return sentences;
+  sentences.push_back(fmt::format(
+      "{}: none of the {}{} samples of this run is of {}: train for more steps, or give {} more "
+      "weight",
+      fmt::join(never, ", "), looked_at < count ? "first " : "", looked_at,
+      never.size() == 1 ? "it" : "them", never.size() == 1 ? "it" : "them"));
+  return sentences;
 }
 
 void Samples::clear(const TokenBatch& into) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,10 @@ namespace tessera {
 
 class Samples {
  public:
-  /// Shuffled in each epoch by the seed. `source` names them in messages; the corpus must outlive
-  /// them. Fails: what Sampler::create and Packing::of fail with.
-  static Result<Samples> create(const Corpus& corpus, const std::string& source,
-                                const std::vector<SampledRange>& ranges, std::int64_t length,
-                                std::uint64_t seed);
+  /// Shuffled in each epoch by the seed. The corpus must outlive them. Fails: what Sampler::create
+  /// and Packing::of fail with.
+  static Result<Samples> create(const Corpus& corpus, const std::vector<SampledRange>& ranges,
+                                std::int64_t length, std::uint64_t seed);
   /// Each token once, in an order that is not shuffled.
   static Result<Samples> in_order(const Corpus& corpus, std::int64_t length);
 
@@ -33,12 +33,18 @@ class Samples {
   /// The number of places of that sample that have a target.
   std::int64_t targets(const SamplerState& at) const;
 
+  /// What `count` samples from `from` on do not do as the files and weights of the corpus may
+  /// promise, a sentence each. REQUIRES: shuffled ones.
+  std::vector<std::string> warnings(const SamplerState& from, std::int64_t count) const;
+
   /// A sequence in which nothing is learned.
   static void clear(const TokenBatch& into);
 
  private:
   Samples(const Corpus& corpus, std::int64_t length) : corpus_(&corpus), length_(length) {}
   std::int64_t packed(const SamplerState& at) const;
+  /// Adds the files of the corpus that the sample is of.
+  void add_files_of(const SamplerState& at, std::set<std::size_t>& files) const;
   Status read_piece(const PackedPiece& piece, const TokenBatch& all, std::size_t at) const;
 
   const Corpus* corpus_;

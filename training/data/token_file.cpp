@@ -15,6 +15,7 @@
 #include <iterator>
 #include <vector>
 
+#include "engine/text/text_file.h"
 #include "training/data/text_files.h"
 #include "training/data/token_formats.h"
 
@@ -77,6 +78,7 @@ TokenFile::~TokenFile() {
 
 Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path,
                                                          const CorpusOptions& options) {
+  TESSERA_TRY(check_no_stream(path));
   const TokenFormat asked = format_of(path, options);
   if (asked == TokenFormat::json_lines) {
     DocumentNotes notes;
@@ -108,7 +110,6 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
     return Status(Code::io_error,
                   fmt::format("{}: is a folder: name a file to train on", of_tokens));
   }
-  if (!S_ISREG(what.st_mode)) return unreadable(of_tokens, ", as it is no regular file");
   if (is_megatron(path, asked)) {
     TESSERA_ASSIGN(file->layout_, megatron_layout(megatron_idx(path), what.st_size));
   } else {

@@ -53,28 +53,6 @@ Status check_dtypes(const TrainerOptions& options) {
                             name_of(options.scheme), name_of(gathered), name_of(options.dtype)));
 }
 
-// A run goes on where it was only if samples have the same order: the same seed, tokens and length.
-Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
-                        const std::string& source) {
-  const auto differ = [](const char* what, auto then, auto here) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the run to resume has {} {}, this one {}: use the same, or resume "
-                              "anyway if another order of samples is meant",
-                              what, then, here));
-  };
-  if (saved.seed != now.seed) return differ("seed", saved.seed, now.seed);
-  if (saved.fingerprint == 0) return {};  // a checkpoint of 0.1, which says nothing of its data
-  if (saved.sequence_length != now.sequence_length) {
-    return differ("sequence length", saved.sequence_length, now.sequence_length);
-  }
-  if (saved.tokens != now.tokens) return differ("tokens to train on:", saved.tokens, now.tokens);
-  if (saved.fingerprint == now.fingerprint) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("{}: has other tokens than the data of the run to resume: use the same "
-                            "file, or resume anyway if other data are meant",
-                            source));
-}
-
 }  // namespace
 
 struct Trainer::State {
@@ -130,10 +108,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                                  const TrainerOptions& options) {
   TESSERA_TRY(options.learning_rate.check());
   TESSERA_TRY(check_dtypes(options));
+  TESSERA_TRY(check_one_model(options.scheme, count(runtime)));
   const auto data = options.data.empty() ? corpus.ranges() : options.data;
   const std::int64_t length = options.step.sequence_length;
-  TESSERA_ASSIGN(Samples samples,
-                 Samples::create(corpus, corpus.source(), data, length, options.seed));
+  TESSERA_ASSIGN(Samples samples, Samples::create(corpus, data, length, options.seed));
   const Corpus* const other = options.validation ? options.validation->corpus : nullptr;
   const bool documents = samples.has_documents() ||
                          (other != nullptr && (other->has_documents() || other->border() >= 0));
@@ -161,17 +139,20 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
 
 Status Trainer::State::prepare_validation(const ValidationData& data) {
   const Corpus& from = data.corpus == nullptr ? corpus : *data.corpus;
-  const auto tokens = data.tokens.empty() && data.corpus != nullptr ? from.ranges() : data.tokens;
+  auto tokens = data.tokens.empty() && data.corpus != nullptr ? from.ranges() : data.tokens;
+  for (SampledRange& range : tokens) {
+    range.source = from.source(from.file_of(range.tokens.first)) + " (for validation)";
+  }
   if (tokens.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: too short to hold a part back for validation", from.source()));
   }
   TESSERA_ASSIGN(Samples samples_of_it,
-                 Samples::create(from, fmt::format("{} (for validation)", from.source()), tokens,
-                                 options.step.sequence_length, options.seed));
+                 Samples::create(from, tokens, options.step.sequence_length, options.seed));
   const std::int64_t batch = options.step.batch;
   const std::int64_t all = std::max<std::int64_t>(1, samples_of_it.samples() / batch);
-  validation.emplace(Validation{std::move(samples_of_it), data.batches == 0 ? all : data.batches});
+  const std::int64_t batches = data.batches == 0 ? all : std::min(all, data.batches);
+  validation.emplace(Validation{std::move(samples_of_it), batches});
   const Sampler& order = validation->samples.order();
   for (std::int64_t n = 0; n < validation->batches * batch; ++n) {
     validation->targets += validation->samples.targets(order.after({}, n));
@@ -358,6 +339,21 @@ std::optional<PackedDocuments> Trainer::packed() const {
 }
 
 std::int64_t Trainer::samples_per_epoch() const { return state_->samples.samples(); }
+
+std::int64_t Trainer::validation_batches() const {
+  return state_->validation ? state_->validation->batches : 0;
+}
+
+std::vector<std::string> Trainer::warnings(std::int64_t steps) const {
+  const std::int64_t left = std::max<std::int64_t>(steps - state_->place.step, 0);
+  const std::int64_t per_step = state_->samples_per_step();
+  auto sentences = state_->samples.warnings(state_->place.sampler, left * per_step);
+  if (left == 0 || per_step <= samples_per_epoch()) return sentences;
+  sentences.push_back(
+      fmt::format("a step takes {} samples, but {} has {}: a step sees some of them several times",
+                  per_step, state_->corpus.source(), samples_per_epoch()));
+  return sentences;
+}
 
 std::string_view Trainer::scheme() const { return name_of(state_->options.scheme); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/loop/trainer_state.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "engine/text/json_reader.h"
@@ -68,6 +70,41 @@ Result<TrainerPlace> trainer_place(const std::string& json) {
   }
   if (status.ok()) return place;
   return Status(Code::corrupt, status.message());
+}
+
+Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
+                        const std::string& source) {
+  const auto differ = [](const char* what, auto then, auto here) {
+    return Status(Code::invalid_argument,
+                  fmt::format("the run to resume has {} {}, this one {}: use the same, or resume "
+                              "anyway if another order of samples is meant",
+                              what, then, here));
+  };
+  if (saved.seed != now.seed) return differ("seed", saved.seed, now.seed);
+  if (saved.fingerprint == 0) return {};  // a checkpoint of 0.1, which says nothing of its data
+  if (saved.sequence_length != now.sequence_length) {
+    return differ("sequence length", saved.sequence_length, now.sequence_length);
+  }
+  if (saved.tokens != now.tokens) return differ("tokens to train on:", saved.tokens, now.tokens);
+  if (saved.fingerprint == now.fingerprint) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: has other tokens than the data of the run to resume: use the same "
+                            "file, or resume anyway if other data are meant",
+                            source));
+}
+
+Status check_one_model(const Scheme& scheme, Rank ranks) {
+  const auto* owners = std::get_if<ShardedDataParallelOptions>(&scheme);
+  if (owners == nullptr) return {};
+  const Rank together = owners->groups            ? owners->groups->group_size_max()
+                        : owners->group_size == 0 ? ranks
+                                                  : owners->group_size;
+  if (together >= ranks) return {};  // more than there are: the engine says so
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{} in process groups of {} of {} ranks trains several models apart, "
+                  "of which no loss is one: leave the groups out, or start a run for each",
+                  name_of(scheme), together, ranks));
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 
 #include "tessera/grad_scaler.h"
 #include "tessera/sampler.h"
+#include "tessera/scheme.h"
 
 namespace tessera {
 
@@ -26,5 +27,12 @@ struct TrainerPlace {
 std::string to_json(const TrainerPlace& place);
 /// Fails: corrupt, naming the key.
 Result<TrainerPlace> trainer_place(const std::string& json);
+/// A run goes on where it was only if samples have the same order: the same seed, tokens and
+/// length. Fails: invalid_argument, naming what differs, with both values. `source` names the data.
+Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
+                        const std::string& source);
+/// Ranks that train apart have no loss, norm or checkpoint in common. Fails: invalid_argument, for
+/// process groups smaller than all ranks.
+Status check_one_model(const Scheme& scheme, Rank ranks);
 
 }  // namespace tessera

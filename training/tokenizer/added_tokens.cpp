@@ -38,10 +38,11 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
   if (json.is_null()) return {};
   for (const auto& one : json) {
     const auto content = one.at("content").get<std::string>();
-    const auto id = one.at("id").get<std::int32_t>();
-    if (content.empty() || id < 0) {
-      return Status(Code::invalid_argument, "added_tokens has one without text or number");
+    if (content.empty()) {
+      return Status(Code::invalid_argument, "added_tokens has one without text");
     }
+    TESSERA_TRY(vocabulary.add(content, one.at("id")));
+    const auto id = one.at("id").get<std::int32_t>();
     if (one.value("single_word", false)) {
       return Status(
           Code::not_supported,
@@ -50,7 +51,6 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
     const bool special = one.value("special", false);
     const bool after = one.value("normalized", !special);
     const std::string text = after && normaliser ? normaliser(content) : content;
-    vocabulary.add(content, id);
     all_.insert(id);
     if (special) special_.insert(id);
     if (text.empty()) continue;

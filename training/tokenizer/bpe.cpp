@@ -35,7 +35,7 @@ class Bpe final : public PieceModel {
  public:
   Status read(const Json& json) {
     for (const auto& [token, id] : json.at("vocab").items()) {
-      vocabulary_.add(token, id.get<std::int32_t>());
+      TESSERA_TRY(vocabulary_.add(token, id));
     }
     prefix_ = text_of(json, "continuing_subword_prefix");
     suffix_ = text_of(json, "end_of_word_suffix");
@@ -61,7 +61,7 @@ class Bpe final : public PieceModel {
         return {};
       }
     }
-    std::vector<Symbol> symbols = symbols_of(piece);
+    TESSERA_ASSIGN(std::vector<Symbol> symbols, symbols_of(piece));
     merge(symbols);
     for (int k = symbols.empty() ? -1 : 0; k >= 0;
          k = symbols[static_cast<std::size_t>(k)].behind) {
@@ -108,7 +108,7 @@ class Bpe final : public PieceModel {
     return {};
   }
 
-  std::vector<Symbol> symbols_of(std::string_view piece) const {
+  Result<std::vector<Symbol>> symbols_of(std::string_view piece) const {
     std::vector<Symbol> out;
     const auto add = [&](std::int32_t id) {
       const int at = static_cast<int>(out.size());
@@ -127,7 +127,8 @@ class Bpe final : public PieceModel {
       if (id >= 0) add(id);
       for (const std::int32_t byte : bytes) add(byte);
       const bool unknown = id < 0 && bytes.empty();
-      if (unknown && unknown_ >= 0 && !(fuses_ && after_unknown)) add(unknown_);
+      if (unknown && unknown_ < 0) return without_token(character);
+      if (unknown && !(fuses_ && after_unknown)) add(unknown_);
       after_unknown = unknown;
     }
     return out;

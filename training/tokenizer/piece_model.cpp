@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/text/json_reader.h"
+
 namespace tessera::tokens {
 
 std::int32_t Vocabulary::find(std::string_view token) const {
@@ -15,15 +17,22 @@ const std::string* Vocabulary::text(std::int32_t id) const {
   return id >= 0 && place < texts_.size() && known_[place] ? &texts_[place] : nullptr;
 }
 
-void Vocabulary::add(const std::string& token, std::int32_t id) {
-  const auto place = static_cast<std::size_t>(id);
+Status Vocabulary::add(const std::string& token, const nlohmann::json& number) {
+  constexpr std::uint64_t numbers_max = 1 << 24;  // many times those of published models
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= numbers_max) {
+    return Status(Code::invalid_argument,
+                  fmt::format("token {} has the number {}, choose 0 to {}", in_quotes(token),
+                              number.dump(), numbers_max - 1));
+  }
+  const auto place = number.get<std::size_t>();
   if (place >= texts_.size()) {
     texts_.resize(place + 1);
     known_.resize(place + 1);
   }
   texts_[place] = token;
   known_[place] = true;
-  ids_[token] = id;
+  ids_[token] = static_cast<std::int32_t>(place);
+  return {};
 }
 
 std::vector<std::int32_t> Vocabulary::of_bytes(std::string_view bytes) const {
@@ -34,6 +43,12 @@ std::vector<std::int32_t> Vocabulary::of_bytes(std::string_view bytes) const {
     out.push_back(id);
   }
   return out;
+}
+
+Status without_token(std::string_view character) {
+  return Status(Code::invalid_argument,
+                fmt::format("{} has no token, and the vocabulary none for the unknown",
+                            in_quotes(character)));
 }
 
 }  // namespace tessera::tokens

@@ -21,8 +21,9 @@ class Vocabulary {
   std::int32_t find(std::string_view token) const;
   /// Null: no token has this number.
   const std::string* text(std::int32_t id) const;
-  /// Two tokens with one number, or one with two: the later wins.
-  void add(const std::string& token, std::int32_t id);
+  /// Two tokens with one number, or one with two: the later wins. Fails: invalid_argument, unless
+  /// `number` is a whole one from 0 to 2^24 - 1.
+  Status add(const std::string& token, const nlohmann::json& number);
   /// One more than the largest number.
   std::int32_t size() const { return static_cast<std::int32_t>(texts_.size()); }
   /// The tokens "<0x00>" to "<0xFF>" of the bytes; empty, if one is not there.
@@ -53,6 +54,9 @@ class PieceModel {
  protected:
   Vocabulary vocabulary_;
 };
+
+/// What encoding fails with at a character that is in no token.
+Status without_token(std::string_view character);
 
 using MadeModel = Result<std::unique_ptr<PieceModel>>;
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "engine/text/json_reader.h"
+#include "engine/text/text_file.h"
 #include "training/tokenizer/added_tokens.h"
 #include "training/tokenizer/piece_model.h"
 #include "training/tokenizer/pieces.h"
@@ -123,6 +124,7 @@ Result<Tokenizer> Tokenizer::open(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path, error);
   const std::string name =
       folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
+  TESSERA_TRY(check_no_stream(name));
   std::ifstream file(name, std::ios::binary);
   if (!file) {
     return Status(

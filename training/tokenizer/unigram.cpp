@@ -22,7 +22,7 @@ class Unigram final : public PieceModel {
     worst_ = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < tokens.size(); ++k) {
       const auto token = tokens[k].at(0).get<std::string>();
-      vocabulary_.add(token, static_cast<std::int32_t>(k));
+      TESSERA_TRY(vocabulary_.add(token, k));
       scores_.push_back(tokens[k].at(1).get<double>());
       worst_ = std::min(worst_, scores_.back());
       longest_ = std::max(longest_, token.size());
@@ -30,7 +30,9 @@ class Unigram final : public PieceModel {
     const Json unknown = json.value("unk_id", Json());
     if (unknown.is_number()) unknown_ = unknown.get<std::int32_t>();
     by_bytes_ = json.value("byte_fallback", false);
-    return {};
+    if (unknown_ < 0 || vocabulary_.text(unknown_) != nullptr) return {};
+    return Status(Code::invalid_argument,
+                  fmt::format("unk_id {} is no token of the vocabulary", unknown_));
   }
 
   Status encode(std::string_view piece, std::vector<std::int32_t>& ids) const override {
@@ -43,11 +45,7 @@ class Unigram final : public PieceModel {
       const auto bytes = by_bytes_ ? vocabulary_.of_bytes(part) : std::vector<std::int32_t>{};
       ids.insert(ids.end(), bytes.begin(), bytes.end());
       if (!bytes.empty()) continue;
-      if (unknown_ < 0) {
-        return Status(Code::invalid_argument,
-                      fmt::format("{} has no token, and the vocabulary none for the unknown",
-                                  in_quotes(part)));
-      }
+      if (unknown_ < 0) return without_token(part);
       ids.push_back(unknown_);
     }
     return {};

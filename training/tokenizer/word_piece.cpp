@@ -14,7 +14,7 @@ class WordPiece final : public PieceModel {
  public:
   Status read(const Json& json) {
     for (const auto& [token, id] : json.at("vocab").items()) {
-      vocabulary_.add(token, id.get<std::int32_t>());
+      TESSERA_TRY(vocabulary_.add(token, id));
     }
     prefix_ = json.value("continuing_subword_prefix", std::string("##"));
     longest_ = json.value("max_input_chars_per_word", std::size_t{100});

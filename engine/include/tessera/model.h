@@ -193,6 +193,8 @@ struct Mathematics {
   /// Dropout while training, shares below 1: of embeddings, of the weights of attention, and of
   /// what attention and MLP add to the residual stream.
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  /// Keys of dropout that the file does not say: 0 here, another share by the family's own class.
+  std::vector<std::string> unsaid_dropout;
   NormPlaces norm_places = NormPlaces::in_front;
   bool parallel = false;           // attention and MLP of a block add to what the block began with
   bool norms_about_one = false;    // norms multiply by 1 + weight

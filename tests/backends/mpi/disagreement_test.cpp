@@ -34,6 +34,12 @@ class TwoProcesses {
     write("other.txt", text);
     write("lines.jsonl", R"({"text": "what the other reads", "body": "and writes"})");
     write("letters.json", letters());
+    // Two folders with the same index of other weights.
+    for (const char* folder : {"here", "there"}) {
+      fs::create_directories(path_ / folder);
+      write(std::string(folder) + "/index.json", R"({"weight_map": {"wte.weight": "one.st"}})");
+      write(std::string(folder) + "/one.st", folder);
+    }
     for (const char* rate : {"0.1", "0.2"}) {
       write(std::string("adam-") + rate + ".json", fmt::format(R"({{"bf16": {{"enabled": true}},
           "zero_optimization": {{"stage": 2}},
@@ -336,6 +342,7 @@ TEST_CASE("ranks that disagree end before the first step, naming both values of 
           "[mpi]") {
   const TwoProcesses processes;
   for (std::size_t k = 0; k < one_of_each_kind; ++k) check_refused(processes, disagreements[k]);
+  check_refused(processes, {"", {{"--load", "here/index.json", "there/index.json"}}});
 }
 
 // Minutes: test_mpi_train "[pairs]".

@@ -144,7 +144,7 @@ TEST_CASE("each token that is learned is in one packed sample, behind the token 
     const auto corpus =
         test::require_value(Corpus::from_documents(documents, "x.jsonl", {.vocabulary = 1 << 20}));
     const auto samples = test::require_value(
-        Samples::create(corpus, "x", corpus.ranges(), static_cast<std::int64_t>(length), seed));
+        Samples::create(corpus, corpus.ranges(), static_cast<std::int64_t>(length), seed));
     std::vector<int> seen(static_cast<std::size_t>(corpus.tokens()));
     std::vector<std::int32_t> memory(3 * length);
     const auto part = [&](std::size_t k) { return std::span(memory).subspan(k * length, length); };
@@ -198,7 +198,7 @@ TEST_CASE("corpora that differ in what is learned are different", "[documents]")
 TEST_CASE("without anything to learn there is nothing to train on", "[documents]") {
   const auto corpus = test::require_value(
       Corpus::from_documents({{{1, 2}, {true, false}}, {{3}, {true}}}, "x.jsonl", {}));
-  CHECK(Samples::create(corpus, "x", corpus.ranges(), 4, 0).status().message() ==
+  CHECK(Samples::create(corpus, corpus.ranges(), 4, 0).status().message() ==
         "x.jsonl: none of its 2 documents has anything to learn");
 }
 

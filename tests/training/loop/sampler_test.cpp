@@ -96,7 +96,7 @@ TEST_CASE("an epoch takes every range as often as its weight says, within its bo
           "[sampler]") {
   const std::vector<SampledRange> ranges = {
       {{0, 1001}, 1}, {{1001, 501}, 2.5}, {{1502, 2001}, 0.25}};
-  const auto sampler = Sampler::create("mixed", ranges, 10, 7);
+  const auto sampler = Sampler::create(ranges, 10, 7);
   REQUIRE(sampler.ok());
   CHECK(sampler->samples() == 100 + 125 + 50);
   std::set<std::int64_t> of_last;  // in all epochs

@@ -61,6 +61,7 @@ struct TokenRange {
 struct SampledRange {
   TokenRange tokens = {};
   double weight = 1;
+  std::string source = {};  // its name in messages
 };
 
 class TokenFile;
@@ -82,6 +83,11 @@ class Corpus {
 
   /// The name of the corpus in messages: its file, or the first of them.
   const std::string& source() const;
+  std::size_t files() const { return parts_.size(); }
+  /// REQUIRES: file < files().
+  const std::string& source(std::size_t file) const;
+  /// REQUIRES: a token of the corpus.
+  std::size_t file_of(std::int64_t token) const;
   std::int64_t tokens() const;
   /// What of its files is not read as one may expect, a sentence each, with the file's name.
   std::vector<std::string> warnings() const;
@@ -119,9 +125,10 @@ class Corpus {
     std::int64_t first = 0;  // of the corpus
     double weight = 1;
   };
-  const Part& part_of(std::int64_t token) const;
+  const Part& part_of(std::int64_t token) const { return parts_[file_of(token)]; }
 
   std::vector<Part> parts_;
+  std::vector<std::string> warnings_;
   std::int64_t vocabulary_ = 0;
   std::int32_t border_ = -1;
 };

@@ -32,10 +32,10 @@ class Sampler {
   /// Fails: invalid_argument, if the range is shorter than one sample, naming both lengths.
   static Result<Sampler> create(const std::string& source, TokenRange range,
                                 std::int64_t sequence_length, std::uint64_t seed);
-  /// Of several ranges, such as Corpus::ranges. Samples stay within a range, and a range's share of
-  /// an epoch is its weight times its own samples, rounded down, at least 1; one of a weight of 0.5
-  /// takes other windows in another epoch. Fails: as above, for each range.
-  static Result<Sampler> create(const std::string& source, const std::vector<SampledRange>& ranges,
+  /// Of several ranges, such as Corpus::ranges, which name themselves. Samples stay within a range,
+  /// and a range's share of an epoch is its weight times its own samples, rounded down, at least 1;
+  /// one of a weight of 0.5 takes other windows in another epoch. Fails: as above, for each range.
+  static Result<Sampler> create(const std::vector<SampledRange>& ranges,
                                 std::int64_t sequence_length, std::uint64_t seed);
 
   /// Samples of an epoch: windows that follow each other, beginning at another token every epoch.
@@ -47,6 +47,9 @@ class Sampler {
   SamplerState after(const SamplerState& state, std::int64_t count) const;
   /// Fails: invalid_argument, for a state of other data or another sequence length.
   Status check(const SamplerState& state) const;
+  /// Ranges whose weight an epoch's whole number of samples misses by more than a tenth, a sentence
+  /// each.
+  std::vector<std::string> warnings() const;
 
  private:
   Sampler() = default;
@@ -57,6 +60,8 @@ class Sampler {
     std::int64_t samples = 0;  // of them in an epoch
     std::int64_t before = 0;   // samples of the parts before
     bool whole = true;         // each window once
+    double weight = 1;
+    std::string source;
   };
   std::int64_t window_of(const Part& part, std::int64_t sample, std::int64_t epoch,
                          std::uint64_t number) const;

@@ -48,8 +48,8 @@ namespace tessera {
 struct ValidationData {
   const Corpus* corpus = nullptr;  // must outlive the trainer; none: the one that is trained on
   std::vector<SampledRange> tokens = {};  // of it; none: all of another corpus
-  /// How many batches `validate` looks at, of all ranks together; 0: as many as there are. The same
-  /// ones every time, on any number of ranks.
+  /// How many batches `validate` looks at, of all ranks together, at most as many as there are; 0:
+  /// all of them. The same ones every time, on any number of ranks.
   std::int64_t batches = 16;
 };
 
@@ -99,8 +99,8 @@ struct PackedDocuments {
 class Trainer {
  public:
   /// Makes the engine and fills its parameters from the seed. All arguments must outlive the
-  /// trainer. Fails: invalid_argument (sizes, the schedule, too little data), not_supported (the
-  /// model, a dtype), and what make_engine fails with.
+  /// trainer. Fails: invalid_argument (sizes, the schedule, too little data, ranks that would train
+  /// models apart), not_supported (the model, a dtype), and what make_engine fails with.
   static Result<std::unique_ptr<Trainer>> create(Runtime& runtime, const Model& model,
                                                  const Corpus& corpus,
                                                  const TrainerOptions& options);
@@ -124,6 +124,12 @@ class Trainer {
   std::int64_t samples_per_epoch() const;
   /// None, unless the corpus consists of documents.
   std::optional<PackedDocuments> packed() const;
+  /// That `validate` looks at; 0: there are no validation data.
+  std::int64_t validation_batches() const;
+  /// What a run up to `steps` steps does not do with its data as one may expect, a sentence each:
+  /// files of several that it never draws, weights that it cannot follow, steps larger than an
+  /// epoch.
+  std::vector<std::string> warnings(std::int64_t steps) const;
   Engine& engine();
   /// What the parameters began with.
   std::function<float(ParameterId, Numel)> initial_values() const;

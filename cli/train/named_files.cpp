@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/output_files.h"
+#include "cli/train/named_files.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "cli/train/export_folder.h"
+#include "engine/text/text_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -28,19 +29,23 @@ bool is_file_to_be(const std::string& path) {
          (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error));
 }
 
+std::string wrap_plan_of(const TrainArguments& a) {
+  const auto plan = a.engine.scheme.given.find("--plan");
+  return plan == a.engine.scheme.given.end() ? "" : plan->second;
+}
+
 std::vector<NamedFile> inputs_of(const TrainArguments& a) {
   std::vector<NamedFile> all = {{"the model", a.engine.model_path},
                                 {"--tokenizer", a.data.tokenizer},
                                 {"--load", a.files.load},
-                                {"--deepspeed", a.engine.deepspeed}};
+                                {"--deepspeed", a.engine.deepspeed},
+                                {"--plan", wrap_plan_of(a)}};
   for (const std::string& file : a.data.files) all.push_back({"--data", corpus_file(file).path});
   all.push_back({"--validation", a.validation.file});
   return all;
 }
 
-}  // namespace
-
-Status check_output_files(const TrainArguments& a) {
+Status check_outputs(const TrainArguments& a) {
   const std::vector<NamedFile> outputs = {{"--export", exported_file(a.files.export_to)},
                                           {"--json", a.log.json},
                                           {"--csv", a.log.csv},
@@ -63,6 +68,13 @@ Status check_output_files(const TrainArguments& a) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+Status check_named_files(const TrainArguments& a) {
+  for (const NamedFile& in : inputs_of(a)) TESSERA_TRY(check_no_stream(in.path));
+  return check_outputs(a);
 }
 
 }  // namespace tessera::cli

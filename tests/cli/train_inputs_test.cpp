@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `tessera train` is given to read: it acts, is refused or is named in a warning.
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_run.h"
+
+namespace tessera::test {
+namespace {
+
+// Of a run on the tiny model that takes 12 samples.
+ProgramRun trained_on(const std::string& data, const std::string& options = "") {
+  return run_tessera(
+      "train gpt.json --batch 2 --steps 6 --threads 1 -q --data " + data + " " + options,
+      "timeout 20");
+}
+
+bool says(const ProgramRun& run, const std::string& text) {
+  UNSCOPED_INFO(run.messages);
+  return run.messages.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("pipes and devices are refused wherever a run reads a file", "[cli][train]") {
+  prepare();
+  const std::string pipe = run_folder() + "pipe";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::remove(pipe + ".jsonl");
+  std::filesystem::create_symlink(pipe, pipe + ".jsonl");
+  const std::string sentence =
+      "pipe: is a pipe, which cannot be read twice: write what it gives to a file, and name that";
+  for (const std::string input :
+       {"--validation", "--load", "--tokenizer", "--deepspeed", "--plan"}) {
+    const ProgramRun run = trained_on("text.txt", input + " pipe");
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, sentence));
+  }
+  CHECK(says(trained_on("pipe"), sentence));
+  CHECK(says(trained_on("text.txt,pipe:2"), sentence));
+  CHECK(says(trained_on("pipe.jsonl"), "pipe.jsonl: is a pipe"));
+  CHECK(says(trained_on("/dev/zero"), "/dev/zero: is a device"));
+  for (const char* command : {"train pipe --data text.txt", "evaluate gpt.json --data pipe",
+                              "generate pipe", "evaluate pipe --data text.txt"}) {
+    const ProgramRun run = run_tessera(
+        std::string(command) + (command[0] == 't' ? "" : " --weights w.safetensors"), "timeout 20");
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, sentence));
+  }
+  CHECK(says(run_tessera("generate gpt.json --weights pipe", "timeout 20"), sentence));
+}
+
+TEST_CASE("of several files the one that is too short is named", "[cli][train]") {
+  prepare();
+  write("few.txt", "few");
+  const std::string few = "3 tokens are too few: a sequence of 16 needs 17";
+  CHECK(says(trained_on("text.txt,few.txt"), "few.txt: " + few));
+  CHECK(says(trained_on("text.txt", "--validation few.txt"), "few.txt (for validation): " + few));
+  CHECK(says(trained_on("text.txt,few.txt,text.txt"), "tessera: few.txt: "));
+}
+
+TEST_CASE("files that a run never draws are named in one warning", "[cli][train]") {
+  prepare();
+  std::string much;
+  for (int k = 0; k < 4000; ++k) much += "there is much of it, and of the other there is little. ";
+  write("much.txt", much);
+  write("little.txt", "little of this is here");
+  write("less.txt", "less of this is here");
+  CHECK(says(trained_on("much.txt,little.txt,less.txt"),
+             "little.txt, less.txt: none of the 12 samples of this run is of them: train for more "
+             "steps, or give them more weight"));
+  CHECK(trained_on("text.txt,text.txt").messages.empty());
+  write("much.jsonl", R"({"text": "something that is learned"})"
+                      "\n");
+  CHECK_FALSE(says(trained_on("much.jsonl,much.jsonl"), "none of the"));
+}
+
+TEST_CASE("a weight that whole samples cannot follow is warned of", "[cli][train]") {
+  prepare();
+  CHECK(says(trained_on("text.txt,text.txt:1e-9"),
+             "text.txt: its weight of 1e-09 asks for 8.2e-08 of its 82 samples an epoch, 1 is "
+             "taken"));
+  CHECK_FALSE(says(trained_on("text.txt,text.txt:0.5"), "asks for"));
+}
+
+TEST_CASE("process groups that would train models apart are refused", "[cli][train]") {
+  prepare();
+  const std::string scheme = "--runtime simulator --ranks 4 --scheme sharded_data_parallel ";
+  const std::string sentence =
+      "in process groups of 2 of 4 ranks trains several models apart, of which no loss is one";
+  for (const std::string groups :
+       {"--process-group 2", "--process-groups '0 1,3 2'", "--process-groups '0 1'"}) {
+    const ProgramRun run = trained_on("text.txt", scheme + groups);
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, sentence));
+  }
+  CHECK(trained_on("text.txt", scheme + "--process-groups '3 2 1 0'").exit_code == 0);
+}
+
+TEST_CASE("dropout that a model's file does not say is named", "[cli][train]") {
+  prepare();
+  std::string silent = config;
+  silent.replace(silent.find("\"attn_pdrop\": 0,"), 16, "");
+  write("silent.json", silent);
+  const auto messages = [](const std::string& options) {
+    return run_tessera("train silent.json --batch 2 --steps 1 --threads 1 -q --data text.txt " +
+                       options)
+        .messages;
+  };
+  CHECK(messages("") ==
+        "tessera: warning: silent.json: does not say attn_pdrop, so nothing is dropped there, "
+        "where transformers would drop 0.1: write them into it, or give --dropout 0.1 or "
+        "--no-dropout\n");
+  CHECK(messages("--no-dropout").empty());
+  CHECK(messages("--dropout 0.1").empty());
+}
+
+TEST_CASE("data that a step or a validation takes several times are named", "[cli][train]") {
+  prepare();
+  write("short.txt", std::string(40, 'a'));  // two samples
+  CHECK(
+      says(trained_on("short.txt", "--accumulation 2"),
+           "a step takes 4 samples, but short.txt has 2: a step sees some of them several times"));
+  CHECK(trained_on("short.txt").messages.empty());
+  CHECK(says(trained_on("text.txt", "--validation short.txt --validation-batches 9"),
+             "--validation-batches 9: there is 1, of which each counts once"));
+  CHECK(trained_on("text.txt", "--validation short.txt").messages.empty());
+}
+
+TEST_CASE("a trace of steps that a run does not have is refused", "[cli][train]") {
+  prepare();
+  CHECK(says(trained_on("text.txt", "--trace run.tessera --record-steps 6-9"),
+             "--record-steps 6-9: the run has only the steps 0 to 5"));
+  CHECK(trained_on("text.txt", "--trace run.tessera --record-steps 5-9").exit_code == 0);
+}
+
+TEST_CASE("checkpoints behind a later one are refused before the first step", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "later");
+  REQUIRE(trained_on("text.txt", "--save later").exit_code == 0);
+  const ProgramRun run = trained_on("text.txt", "--save later --save-every 4 --json later.log");
+  CHECK(run.exit_code == 2);
+  CHECK(says(run,
+             "--save later: has a checkpoint of step 6, later than the 4 that is to be saved "
+             "first: give another folder, go on from it with --resume later"));
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "later.log"));
+  CHECK(trained_on("text.txt", "--save later").exit_code == 0);
+}
+
+TEST_CASE("tokens that never come, and tokenizers of other models, are named", "[cli][train]") {
+  prepare();
+  CHECK(says(trained_on("text.txt", "--end-of-text 7"),
+             "text.txt: token 7, which would begin documents, is none of its 1320 tokens: "
+             "attention looks across all of them"));
+  CHECK(trained_on("text.txt", "--end-of-text 46").messages.empty());
+  const auto tokenizer = [](const std::string& more) {
+    std::string vocabulary = more;
+    int id = 0;
+    for (const char letter : std::string("abcdefghijklmnopqrstuvwxyz ."))
+      vocabulary += std::string(", \"") + letter + "\": " + std::to_string(id++);
+    write("letters.json",
+          R"({"model": {"type": "BPE", "merges": [], "vocab": {)" + vocabulary + "}}}");
+    return trained_on("text.txt", "--tokenizer letters.json");
+  };
+  CHECK(
+      says(tokenizer(R"("A": 400)"),
+           "text.txt: the tokenizer has tokens up to 400, the model up to 255: is it of another"));
+  CHECK(tokenizer(R"("A": 255)").messages.empty());
+  for (const std::string number : {"-3", "1e3", "16777216"}) {
+    const ProgramRun run = tokenizer("\"A\": " + number);
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, "letters.json: token \"A\" has the number "));
+    CHECK(says(run, ", choose 0 to 16777215"));
+  }
+  write("capital.txt", text_of("text.txt") + "A");
+  tokenizer(R"("B": 28)");
+  CHECK(says(trained_on("capital.txt", "--tokenizer letters.json"),
+             "\"A\" has no token, and the vocabulary none for the unknown"));
+}
+
+TEST_CASE("a text without a tokenizer for a model of more than bytes is named", "[cli][train]") {
+  prepare();
+  std::string wide = config;
+  wide.replace(wide.find("\"vocab_size\": 256"), 17, "\"vocab_size\": 999");
+  write("wide.json", wide);
+  const auto messages = [](const std::string& data) {
+    return run_tessera("train wide.json --batch 1 --steps 1 --threads 1 -q --data " + data)
+        .messages;
+  };
+  CHECK(messages("text.txt") ==
+        "tessera: warning: text.txt: its bytes are its tokens, of which there are 256, but the "
+        "model has 999: name its tokenizer with --tokenizer, or say --data-format bytes if they "
+        "are meant\n");
+  CHECK(messages("text.txt --data-format bytes").empty());
+  write("web.jsonl", R"({"text": "something that is learned"})");
+  CHECK(messages("web.jsonl").find("web.jsonl: its bytes are its tokens") != std::string::npos);
+}
+
+TEST_CASE("options that two places say, and folders that are files, are refused", "[cli][train]") {
+  prepare();
+  write("half.json", R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2},
+                         "gradient_clipping": 0})");
+  CHECK(says(trained_on("text.txt", "--deepspeed half.json --dtype bf16"),
+             "--dtype bf16: by half.json the run trains in float16: leave one out"));
+  CHECK(trained_on("text.txt", "--deepspeed half.json --dtype fp16").exit_code == 0);
+  REQUIRE(trained_on("text.txt", "--export base.safetensors").exit_code == 0);
+  const ProgramRun run = trained_on("text.txt",
+                                    "--load base.safetensors --lora rank=2,alpha=1,target=c_attn "
+                                    "--export-adapter half.json --json adapter.log");
+  CHECK(run.exit_code == 2);
+  CHECK(says(run, "--export-adapter half.json: is no folder"));
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "adapter.log"));
+}
+
+}  // namespace tessera::test
