@@ -170,7 +170,7 @@ class Reader {
       category = KinetoCategory::synchronize;
     }
     if (!category) {
-      if (raw.cat != "Trace") count_lost(raw.cat);
+      if (raw.cat != "Trace") count_lost(raw.cat.empty() ? "uncategorised" : raw.cat);
       return;
     }
     if (raw.ts.empty()) return count_lost("timeless");

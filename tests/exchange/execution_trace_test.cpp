@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
+#include <filesystem>
 
 #include "exchange/import/chakra.h"
 #include "exchange/import/protobuf.h"
@@ -41,33 +41,13 @@ TEST_CASE("Chakra's nodes come after what they depend on, with their durations",
   CHECK(run.warnings().size() == 1);
 }
 
-/// The same four nodes as the feeder's list and as messages behind one another.
-constexpr const char* listed_nodes = R"json({"workload_name": "w", "workload_graph": [
-  {"Id": 1, "Name": "aten::linear(0)", "NodeType": 4, "ctrlDeps": [], "data_deps": [],
-   "runtime": 30, "is_cpu_op": true},
-  {"Id": 2, "Name": "c10d::broadcast_(0)", "NodeType": 7, "data_deps": [1], "runtime": 80,
-   "is_cpu_op": true},
-  {"Id": 3, "Name": "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*)", "NodeType": 7,
-   "data_deps": [2], "runtime": 28, "comm_size": 4096, "is_cpu_op": false},
-  {"Id": 4, "Name": "a kernel", "NodeType": 4, "data_deps": [3], "is_cpu_op": false}]})json";
-constexpr const char* message_nodes = R"json({"version": "0.0.4"}{
-  "id": "1", "name": "aten::linear(0)", "type": "COMP_NODE", "durationMicros": "30",
-  "attr": [{"name": "is_cpu_op", "boolVal": true}]
-}{"id": "2", "name": "c10d::broadcast_(0)", "type": "COMM_COLL_NODE", "dataDeps": ["1"],
-  "durationMicros": "80", "attr": [{"name": "is_cpu_op", "boolVal": true}]
-}{"id": "3", "name": "a broadcast", "type": "COMM_COLL_NODE", "dataDeps": ["2"],
-  "durationMicros": "28", "attr": [{"name": "is_cpu_op", "boolVal": false},
-  {"name": "comm_type", "int64Val": "5"}, {"name": "comm_size", "int64Val": "4096"}]
-}{"id": "4", "name": "a kernel", "type": "COMP_NODE", "dataDeps": ["3"],
-  "attr": [{"name": "is_cpu_op", "boolVal": false}]})json";
-
 TEST_CASE("Chakra as JSON says what the protobuf does, and calls of collectives are the host's",
           "[exchange]") {
-  for (const char* const text : {listed_nodes, message_nodes}) {
-    INFO(text);
+  for (const char* const name : {"chakra_feeder.json", "chakra_jsonizer.json"}) {
+    INFO(name);
     const test::TemporaryFolder folder;
     const std::string path = folder.path() + "/1.0.2-chakra.0.0.4.json";
-    std::ofstream(path) << text;
+    std::filesystem::copy_file(data_path(name), path);
     ImportedRun run;
     read_into(run, read_chakra_json, path);
     REQUIRE(run.ranks().size() == 1);
