@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "analysis/compared_steps.h"
+#include "analysis/compared_work.h"
 #include "analysis/op_pairs.h"
 #include "analysis/step_noise.h"
 #include "tessera/analysis/median.h"
@@ -208,7 +209,8 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
     out.causes.push_back(
         {fmt::format("{}, as {} operations are issued for another reason (prefetch)", what,
                      out.other_reason),
-         all, std::move(ops), noise_of(a.steps.all_transfers(), b.steps.all_transfers())});
+         all, std::move(ops), noise_of(a.steps.all_transfers(), b.steps.all_transfers()),
+         /*certain=*/true});
     return;
   }
   for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
@@ -222,9 +224,30 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
   }
 }
 
+/// What follows from other collectives: what compute does not hide of them, and what computes
+/// beside them.
+void add_changed(const Run& a, const Run& b, const Differences& differences, Time beside,
+                 Comparison& out) {
+  Time all = 0;
+  const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+  std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, collective, all);
+  const auto with_compute = [](const Run& run) {
+    std::vector<Time> sums = run.steps.all_transfers();
+    for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += run.steps.compute[s];
+    return sums;
+  };
+  out.causes.push_back({fmt::format("other collectives: transfers that compute does not hide{}",
+                                    beside == 0 ? "" : ", and compute beside them"),
+                        all + beside, std::move(ops),
+                        beside == 0 ? noise_of(a.steps.all_transfers(), b.steps.all_transfers())
+                                    : noise_of(with_compute(a), with_compute(b)),
+                        /*certain=*/true});
+}
+
 /// Of the median rank: what operations take for themselves, and what they take longer or shorter
 /// because more or less of them is beside collectives, which take bandwidth and processors.
-void add_compute(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
+void add_compute(const Run& a, const Run& b, const Differences& differences, bool same,
+                 Comparison& out) {
   Time all = 0;
   const auto computes = [](const storage::OpRow& op) { return !is_collective(op.kind); };
   const Time compute = b.parts.compute - a.parts.compute;
@@ -234,6 +257,15 @@ void add_compute(const Run& a, const Run& b, const Differences& differences, Com
   const Time least = std::min(std::abs(slowed), std::abs(compute));
   const Time beside = !most ? 0 : compute > 0 ? least : -least;
   const Time noise = noise_of(a.steps.compute, b.steps.compute);
+  if (!out.changed.empty() && out.other_reason == 0) {
+    // Where nothing else was changed, it is what makes compute longer.
+    const Time follows = same && std::abs(compute) > noise ? compute : beside;
+    add_changed(a, b, differences, follows, out);
+    std::vector<ChangedOps> of_compute = differences.largest(&OpTimes::duration, computes, all);
+    out.causes.push_back(
+        {"compute of the median rank", compute - follows, std::move(of_compute), noise});
+    return;
+  }
   std::vector<ChangedOps> ops = differences.largest(&OpTimes::duration, computes, all);
   out.causes.push_back({fmt::format("compute that {} collectives run beside, which slow it down",
                                     beside > 0 ? "more or longer" : "fewer or shorter"),
@@ -241,10 +273,29 @@ void add_compute(const Run& a, const Run& b, const Differences& differences, Com
   out.causes.push_back({"compute of the median rank", compute - beside, std::move(ops), noise});
 }
 
-void add_causes(const Run& a, const Run& b, const Differences& differences, Comparison& out) {
+void sort_causes(Comparison& out) {
+  constexpr Time least_part = 10;  // of the largest
+  std::erase_if(out.causes, [](const Cause& cause) { return cause.time == 0; });
+  std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& x, const Cause& y) {
+    return std::abs(x.time) > std::abs(y.time);
+  });
+  const auto chance =
+      std::stable_partition(out.causes.begin(), out.causes.end(),
+                            [](const Cause& cause) { return std::abs(cause.time) > cause.noise; });
+  out.chance.assign(chance, out.causes.end());
+  out.causes.erase(chance, out.causes.end());
+  if (out.causes.empty()) return;
+  const Time largest = std::abs(out.causes.front().time);
+  std::stable_partition(out.causes.begin(), out.causes.end(), [&](const Cause& cause) {
+    return cause.certain && least_part * std::abs(cause.time) >= largest;
+  });
+}
+
+void add_causes(const Run& a, const Run& b, const Differences& differences, bool same_compute,
+                Comparison& out) {
   Time all = 0;
-  add_compute(a, b, differences, out);
-  add_transfers(a, b, differences, out);
+  add_compute(a, b, differences, same_compute, out);
+  if (out.changed.empty() || out.other_reason > 0) add_transfers(a, b, differences, out);
   const Time late = b.late.late - a.late.late;
   const LateRank& who = late > 0 ? b.late : a.late;
   out.causes.push_back(
@@ -266,15 +317,7 @@ void add_causes(const Run& a, const Run& b, const Differences& differences, Comp
                         b.parts.other - a.parts.other,
                         {},
                         noise_of(a.steps.other, b.steps.other)});
-  std::stable_sort(out.causes.begin(), out.causes.end(), [](const Cause& x, const Cause& y) {
-    return std::abs(x.time) > std::abs(y.time);
-  });
-  std::erase_if(out.causes, [](const Cause& cause) { return cause.time == 0; });
-  const auto chance =
-      std::stable_partition(out.causes.begin(), out.causes.end(),
-                            [](const Cause& cause) { return std::abs(cause.time) > cause.noise; });
-  out.chance.assign(chance, out.causes.end());
-  out.causes.erase(chance, out.causes.end());
+  sort_causes(out);
 }
 
 PeakMemory highest_peak(const Trace& trace) {
@@ -339,7 +382,10 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
   out.a = run_a.parts;
   out.b = run_b.parts;
   const auto shared = static_cast<Time>(std::max<std::size_t>(out.ranks.size(), 1)) * steps.count();
-  add_causes(run_a, run_b, Differences(run_a, run_b, pairs, shared), out);
+  // Not all imports know sizes.
+  if (!pairs.collectives_only) out.changed = changed_work(a, b, steps.first, steps.end);
+  add_causes(run_a, run_b, Differences(run_a, run_b, pairs, shared), same_computations(a, b, pairs),
+             out);
   out.peak_a = highest_peak(a);
   out.peak_b = highest_peak(b);
   add_only(a, pairs.only_a, true, out);

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "analysis/late_gathers.h"
+#include "analysis/memory_growth.h"
+#include "analysis/parted_ranks.h"
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
 
@@ -15,8 +18,6 @@ namespace {
 
 constexpr double cost_min = 0.005;  // of the step: less is not worth a look
 constexpr double failure_cost = 1000;
-constexpr std::int32_t growth_steps_min = 5;
-constexpr double growth_min = 0.01;  // of the first steady peak
 constexpr double memory_excess_min = 0.05;
 constexpr double nearly_full = 0.9;  // of the capacity
 constexpr double unused_min = 0.15;  // of what is reserved
@@ -84,10 +85,45 @@ constexpr TimeClaim claims[] = {
      "nodes."},
 };
 
+/// Whether all groups of a communicator lie alike on nodes; an import does not say how they lie.
+bool groups_lie_alike(const Trace& trace) {
+  if (trace.run().backend == "import") return false;
+  const std::int32_t node = std::max(1, trace.run().ranks_per_node);
+  const auto fits = [&](std::int32_t size) {
+    return size > 0 && (size % node == 0 || node % size == 0);
+  };
+  const auto& all = trace.info().communicators;
+  return std::all_of(all.begin(), all.end(), [&](const auto& communicator) {
+    return fits(communicator.group_size) && fits(communicator.group_count);
+  });
+}
+
+/// Half of the ranks or more, between which and the others the median lies.
+void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& table,
+                Time step_time, std::vector<Finding>& out) {
+  if (claim.kind == FindingKind::slow_link && !groups_lie_alike(trace)) return;
+  const std::optional<PartedRanks> parted = parted_ranks(table);
+  if (!parted) return;
+  const double cost = static_cast<double>(parted->difference) / static_cast<double>(step_time);
+  if (cost < cost_min) return;
+  Finding& f = out.emplace_back();
+  f.kind = claim.kind;
+  f.title = fmt::format("{} {} {:.1f} % longer than the others", text_of_ranks(parted->slow),
+                        claim.do_together, 100 * parted->excess);
+  f.evidence =
+      fmt::format("{:.2f} ms above the others' {:.2f} ms in {} steps; {}.", ms(parted->difference),
+                  ms(parted->usual), parted->steps, claim.consequence);
+  f.advice = claim.advice;
+  f.cost = cost;
+  f.rank = parted->slow.front();
+  f.step = table.steps() - 1;
+}
+
 Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& out) {
   TESSERA_ASSIGN(const MetricTable table, table_of(trace, claim.metric));
   const Time step_time = median_step(trace);
-  for (const Outlier& o : outliers(table)) {
+  const std::size_t before = out.size();
+  for (const Outlier& o : outliers(table, usual_excess(table))) {
     const double cost = static_cast<double>(o.difference) / static_cast<double>(step_time) *
                         o.count / std::max(1, trace.step_count());
     if (o.excess <= 0 || cost < cost_min) continue;
@@ -105,11 +141,13 @@ Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>
     f.rank = o.first_rank;
     f.step = middle;
   }
+  if (out.size() == before) add_parted(trace, claim, table, step_time, out);
   return {};
 }
 
-Status add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
+Status add_memory(const Trace& trace, std::vector<Finding>& out) {
   TESSERA_ASSIGN(const MetricTable table, table_of(trace, Metric::peak_memory));
+  add_growth(table, out);
   for (const Outlier& o : outliers(table)) {
     if (o.excess < memory_excess_min) continue;
     Finding& f = out.emplace_back();
@@ -126,34 +164,6 @@ Status add_unbalanced(const Trace& trace, std::vector<Finding>& out) {
     f.step = o.first_step;
   }
   return {};
-}
-
-// Every steady step's peak over all ranks is above the one before it.
-void add_growth(const Trace& trace, std::vector<Finding>& out) {
-  const std::int32_t first = 1;
-  if (trace.step_count() - first < growth_steps_min || trace.rank_count() < 1) return;
-  std::vector<std::int64_t> peaks;
-  for (const storage::StepSummaryRow& row : trace.summary().steps) {
-    if (row.step >= first) peaks.push_back(row.peak_allocated.value);
-  }
-  for (std::size_t k = 1; k < peaks.size(); ++k) {
-    if (peaks[k] <= peaks[k - 1]) return;
-  }
-  const std::int64_t grown = peaks.back() - peaks.front();
-  const double share =
-      static_cast<double>(grown) / static_cast<double>(std::max<std::int64_t>(1, peaks.front()));
-  if (share < growth_min) return;
-  const double each = static_cast<double>(grown) / static_cast<double>(peaks.size() - 1);
-  Finding& f = out.emplace_back();
-  f.kind = FindingKind::memory_growth;
-  f.title = fmt::format("Memory grows by {:.1f} MiB every step", each / (1 << 20));
-  f.evidence = fmt::format(
-      "Each of {} steps has a higher peak than the one before it, from {:.2f} "
-      "to {:.2f} GiB.",
-      peaks.size(), gib(peaks.front()), gib(peaks.back()));
-  f.advice = "Something is kept from step to step: compare who holds memory at two steps' ends.";
-  f.cost = share;
-  f.step = trace.last_step();
 }
 
 Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
@@ -195,8 +205,7 @@ Result<std::vector<Finding>> findings_of(const Trace& trace) {
   if (trace.step_count() > 0 && trace.rank_count() > 0) {
     for (const TimeClaim& claim : claims) TESSERA_TRY(add_slow(trace, claim, out));
     TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
-    TESSERA_TRY(add_unbalanced(trace, out));
-    add_growth(trace, out);
+    TESSERA_TRY(add_memory(trace, out));
     TESSERA_TRY(add_fragmentation(trace, out));
   }
   std::stable_sort(out.begin(), out.end(),

@@ -19,7 +19,12 @@ constexpr double normal_deviation = 1.4826;  // standard deviations, of a normal
 constexpr double outlier_share = 0.01;       // of the median: closer is no matter
 constexpr double least_deviations = 5.5;
 constexpr double least_of_ranks = 5;  // deviations between ranks: closer is how they are
-constexpr int voters_min = 3;         // of two ranks none is the odd one
+
+// The usual spread of GPUs, which a few ranks cannot tell, counts as much as so many ranks.
+constexpr double usual_ranks = 32;
+// What a few ranks show may be chance, but no more than this of it.
+constexpr double shown_least = 0.75;
+constexpr int voters_min = 3;  // of two ranks none is the odd one
 
 // The deviations that the largest of `tests` values of pure noise exceeds with a chance of a few
 // percent: sqrt(2 ln(tests / chance)), with the logarithm rounded up to whole powers of two, as no
@@ -30,6 +35,12 @@ double limit_of(std::int64_t tests) {
   const int bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tests))) + chance_bits;
   return std::max(least_deviations, std::sqrt(2 * ln_2 * bits));
+}
+
+// The deviations that one of so many ranks of a normal distribution exceeds in one of 1,000 runs:
+// the squares of those points grow by nearly the same with each doubling.
+double limit_between(std::int32_t ranks) {
+  return std::sqrt(9.55 + 1.31 * std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
 }
 
 /// How far each value is from the median of its step, as a share. Nothing but the medians is kept.
@@ -183,12 +194,23 @@ void join(std::vector<Outlier>& out, const Outlier& next) {
 
 }  // namespace
 
-std::vector<Outlier> outliers(const MetricTable& table) {
+double usual_excess(const MetricTable& table) {
+  if (table.ranks() < voters_min || table.steps() < 1) return outlier_share;
+  const double seen = between_ranks(Distances(table), table);
+  const double known = table.metric() == Metric::compute ? usual_gpu_spread : seen;
+  const double weight = usual_ranks / (usual_ranks + table.ranks());
+  const double spread = std::sqrt(weight * known * known + (1 - weight) * seen * seen);
+  return std::max(outlier_share,
+                  limit_between(table.ranks()) * std::max(spread, shown_least * seen));
+}
+
+std::vector<Outlier> outliers(const MetricTable& table, std::optional<double> at_least) {
   if (table.ranks() < voters_min || table.steps() < 1) return {};
   const Distances distances(table);
   const double limit = limit_of(2 * std::int64_t{table.ranks()} * table.steps());
   const double deviation = std::max(deviation_of(distances, table), outlier_share / limit);
-  const double least = std::max(outlier_share, least_of_ranks * between_ranks(distances, table));
+  const double least =
+      std::max(outlier_share, at_least.value_or(least_of_ranks * between_ranks(distances, table)));
   std::vector<Outlier> above, below;
   for (Rank first = 0; first < table.ranks(); first += ranks_at_once) {
     Rank rank = first;

@@ -8,9 +8,10 @@
 namespace tessera::analysis {
 namespace {
 
-// Two-sided 99 % points of t with 2, 4, 6, ... degrees of freedom; beyond those of the normal one.
-constexpr std::array t_99{9.925, 4.604, 3.707, 3.355, 3.169, 3.055, 2.977, 2.921, 2.878, 2.845};
-constexpr double t_many = 2.7;
+// Two-sided 99.9 % points of t with 2, 4, 6, ... degrees of freedom; beyond those of the normal
+// one. A comparison asks about ten causes, so that one in a hundred comparisons names chance.
+constexpr std::array t_points{31.60, 8.610, 5.959, 5.041, 4.587, 4.318, 4.140, 4.015, 3.922, 3.850};
+constexpr double t_many = 3.5;
 
 double variance_of_mean(const std::vector<Time>& values) {
   const auto n = static_cast<double>(values.size());
@@ -28,7 +29,7 @@ double variance_of_mean(const std::vector<Time>& values) {
 Time noise_of(const std::vector<Time>& a, const std::vector<Time>& b) {
   const std::size_t steps = std::min(a.size(), b.size());
   if (steps < 2) return 0;
-  const double t = steps - 2 < t_99.size() ? t_99[steps - 2] : t_many;
+  const double t = steps - 2 < t_points.size() ? t_points[steps - 2] : t_many;
   return static_cast<Time>(t * std::sqrt(variance_of_mean(a) + variance_of_mean(b)));
 }
 

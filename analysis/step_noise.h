@@ -8,7 +8,7 @@
 
 namespace tessera::analysis {
 
-/// The largest difference of two means that chance makes once in a hundred times, by Student's t
+/// The largest difference of two means that chance makes once in a thousand times, by Student's t
 /// for as many steps and their variance (Student, The probable error of a mean, 1908); 0: of a
 /// single step nobody can tell. One value per step, of equally many steps.
 Time noise_of(const std::vector<Time>& a, const std::vector<Time>& b);

@@ -36,6 +36,9 @@ std::string options_json(const Model& model, const SimulateOptions& options) {
   for (const SlowRank& slow : options.slow_ranks) {
     json["slow_ranks"].push_back({{"rank", slow.rank}, {"factor", slow.factor}});
   }
+  for (const SlowLink& slow : options.slow_links) {
+    json["slow_links"].push_back({{"node", slow.node}, {"factor", slow.factor}});
+  }
   for (const auto& [name, value] : options_of(options.scheme, model)) {
     json[name] = option_json(value);
   }
@@ -269,6 +272,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .seed = options.seed,
                       .jitter = options.jitter,
                       .slow_ranks = options.slow_ranks,
+                      .slow_links = options.slow_links,
                       .spread = options.cluster.spread,
                       .host = {options.stack.host_kernel_ns, options.stack.host_module_ns,
                                options.stack.host_collective_ns, options.stack.host_micro_batch_ns,

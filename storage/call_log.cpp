@@ -195,7 +195,13 @@ void CallLog::kernel(const TraceKernel& kernel) { append(kernel); }
 void CallLog::buffer(const TraceBuffer& buffer) { append(buffer); }
 void CallLog::memory(std::span<const MemorySample> samples) { append(MemoryCall{samples}); }
 void CallLog::peak_memory(const PeakMemory& peak) { append(peak); }
-void CallLog::rank_steps(const RankStepBatch& steps) { append(steps); }
+void CallLog::rank_steps(const RankStepBatch& steps) {
+  // Of very many ranks: what grows by itself would have them twice for a moment.
+  constexpr std::size_t many = 64 << 10, rest = 1024;
+  const std::size_t columns = steps.begin.size() * 9 * sizeof(Time);
+  if (columns > many) calls_.bytes.reserve(calls_.bytes.size() + columns + rest);
+  append(steps);
+}
 void CallLog::diagnostic(const TraceDiagnostic& diagnostic) { append(diagnostic); }
 void CallLog::memory_shortage(const TraceMemoryShortage& shortage) { append(shortage); }
 

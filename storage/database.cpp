@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -30,9 +31,12 @@ Status error_of(sqlite3* connection, const char* doing) {
                                        "of its size can need.",
                                        path != nullptr ? path : "")};
   }
+  // SQLite quotes the SQL of the file, which may have lines of its own.
+  std::string why = sqlite3_errmsg(connection);
+  std::replace_if(
+      why.begin(), why.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
   return {code_of(sqlite3_extended_errcode(connection)),
-          fmt::format("Cannot {} \"{}\": {}.", doing, path != nullptr ? path : "",
-                      sqlite3_errmsg(connection))};
+          fmt::format("Cannot {} \"{}\": {}.", doing, path != nullptr ? path : "", why)};
 }
 
 // A row takes less than 100 instructions of SQLite's machine, and 10 bytes at least.

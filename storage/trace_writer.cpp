@@ -25,8 +25,10 @@ namespace {
 constexpr std::size_t batch_size_max = 64 << 10;
 // A kill costs at most what came since the last commit, so this is well below a quarter second.
 constexpr Time save_interval = 150'000'000;
-// Where many lanes are open a commit takes long: it then has this share of the thread.
+// Where many lanes are open a commit takes long: it then has this share of the thread, as far as
+// the end of the next one is less than this after the end of the last.
 constexpr Time intervals_per_save = 4;
+constexpr Time save_latest = 240'000'000;
 // Without a clock a commit comes after so many bytes of calls.
 constexpr std::size_t bytes_per_save = 64 << 20;
 
@@ -162,7 +164,10 @@ class ThreadedWriter final : public TraceWriter {
   // lock. A caller that has it now, or fills the queue as fast as it is emptied, makes more calls:
   // the commit does not wait for those.
   void take_log() {
-    for (std::size_t k = queue_.count(); k > 0; --k) play(std::move(*queue_.pop()));
+    for (std::size_t k = queue_.count(); k > 0; --k) {
+      play(std::move(*queue_.pop()));
+      if (options_.clock && now() - last_save_ >= save_latest - save_took_) return;
+    }
     const std::unique_lock lock(log_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
     while (auto batch = queue_.pop({})) play(std::move(*batch));
@@ -175,7 +180,8 @@ class ThreadedWriter final : public TraceWriter {
     if (failed_.load(std::memory_order_relaxed)) return false;
     if (!saved_ && unsaved_ > 0) return true;  // what run it is
     if (!options_.clock) return unsaved_ >= bytes_per_save;
-    return now() - last_save_ >= std::max(save_interval, intervals_per_save * save_took_);
+    const Time latest = std::max(save_interval, save_latest - save_took_);
+    return now() - last_save_ >= std::clamp(intervals_per_save * save_took_, save_interval, latest);
   }
 
   void save() {

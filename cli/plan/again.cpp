@@ -26,8 +26,8 @@ bool is_training(const std::string& name) {
 // Those of the run itself, and what follows from all; others are the scheme's or the step's.
 bool is_run(const std::string& name) {
   static const std::vector<std::string> names = {
-      "cluster",    "nodes", "profile", "validated", "steps",         "seed",    "jitter",
-      "slow_ranks", "data",  "dtype",   "threads",   "learning_rate", "schedule"};
+      "cluster",    "nodes",      "profile", "validated", "steps",   "seed",          "jitter",
+      "slow_ranks", "slow_links", "data",    "dtype",     "threads", "learning_rate", "schedule"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -42,6 +42,16 @@ Status read_slow_ranks(JsonReader& run, std::vector<sim::SlowRank>& slow_ranks) 
   for (const nlohmann::json& entry : run.json().at("slow_ranks")) {
     JsonReader slow(entry, run.source() + ": slow_ranks");
     slow_ranks.push_back({static_cast<Rank>(slow.integer("rank", 0)), slow.positive("factor", 1)});
+    TESSERA_TRY(slow.status());
+  }
+  return {};
+}
+
+Status read_slow_links(JsonReader& run, std::vector<sim::SlowLink>& slow_links) {
+  if (!run.has("slow_links")) return {};
+  for (const nlohmann::json& entry : run.json().at("slow_links")) {
+    JsonReader slow(entry, run.source() + ": slow_links");
+    slow_links.push_back({static_cast<Index>(slow.integer("node", 0)), slow.positive("factor", 1)});
     TESSERA_TRY(slow.status());
   }
   return {};
@@ -126,6 +136,7 @@ Result<Again> read_again(const std::string& trace) {
   const auto nodes = static_cast<Index>(of_run.integer("nodes", 1));
   again.options.steps = static_cast<std::int32_t>(of_run.integer("steps", 1));
   TESSERA_TRY(read_slow_ranks(of_run, again.options.slow_ranks));
+  TESSERA_TRY(read_slow_links(of_run, again.options.slow_links));
   TESSERA_TRY(of_run.status());
   TESSERA_ASSIGN(again.options.cluster, sim::parse_cluster(cluster, run.cluster, nodes));
   if (json.contains("profile")) {

@@ -35,6 +35,7 @@ struct SimulateArguments {
   std::uint64_t seed = 0;
   double jitter = 0;
   std::vector<std::string> slow_ranks;
+  std::vector<std::string> slow_links;
   std::string record_ranks = "0-63,slowest";
   RecordingOptions recording;
   std::string output;
@@ -64,24 +65,25 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// "77:1.5"
-Result<std::vector<sim::SlowRank>> slow_ranks(const std::vector<std::string>& texts) {
-  std::vector<sim::SlowRank> slow;
+// "77:1.5", `what` is who is slow.
+template <class Slow, class Who>
+Result<std::vector<Slow>> slow_ones(const std::string& flag, const char* what, Who Slow::*who,
+                                    const std::vector<std::string>& texts) {
+  std::vector<Slow> slow;
   for (const std::string& text : texts) {
     const auto colon = text.find(':');
-    sim::SlowRank rank;
-    const bool good = colon != std::string::npos && parse(text.substr(0, colon), rank.rank) &&
-                      parse(text.substr(colon + 1), rank.factor);
+    Slow one;
+    const bool good = colon != std::string::npos && parse(text.substr(0, colon), one.*who) &&
+                      parse(text.substr(colon + 1), one.factor);
     if (!good) {
       return Status(Code::invalid_argument,
-                    fmt::format("--slow-rank {}: give RANK:FACTOR such as 77:1.5", text));
+                    fmt::format("{} {}: give {}:FACTOR such as 77:1.5", flag, text, what));
     }
-    if (!(rank.factor >= slow_factor_min && rank.factor <= slow_factor_max)) {
-      return Status(Code::invalid_argument,
-                    fmt::format("--slow-rank {}: choose a factor of {} to {}", text,
-                                slow_factor_min, slow_factor_max));
+    if (!(one.factor >= slow_factor_min && one.factor <= slow_factor_max)) {
+      return Status(Code::invalid_argument, fmt::format("{} {}: choose a factor of {} to {}", flag,
+                                                        text, slow_factor_min, slow_factor_max));
     }
-    slow.push_back(rank);
+    slow.push_back(one);
   }
   return slow;
 }
@@ -94,7 +96,10 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
   options.program = train_program();
   options.cluster = cluster;
   options.stack = stack;
-  TESSERA_ASSIGN(options.slow_ranks, slow_ranks(arguments.slow_ranks));
+  TESSERA_ASSIGN(options.slow_ranks,
+                 slow_ones("--slow-rank", "RANK", &sim::SlowRank::rank, arguments.slow_ranks));
+  TESSERA_ASSIGN(options.slow_links,
+                 slow_ones("--slow-link", "NODE", &sim::SlowLink::node, arguments.slow_links));
   options.seed = arguments.seed;
   TESSERA_ASSIGN(options.recorded_ranks,
                  parse_rank_list("--record-ranks", arguments.record_ranks, options.cluster.ranks(),
@@ -295,6 +300,12 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--slow-rank", arguments->slow_ranks, "RANK:FACTOR, may be given several times")
       ->allow_extra_args(false)  // what follows a value is MODEL
+      ->default_str("")
+      ->group(cluster);
+  command
+      ->add_option("--slow-link", arguments->slow_links,
+                   "NODE:FACTOR: collectives with ranks of that node take so much longer")
+      ->allow_extra_args(false)
       ->default_str("")
       ->group(cluster);
   const char* run = "Run";

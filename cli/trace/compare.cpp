@@ -50,6 +50,7 @@ Table parts_table(const Comparison& c) {
       "another reason; {} steps, {} ranks recorded in both",
       with_separators(c.matched), with_separators(c.ops_a), with_separators(c.ops_b),
       100 * c.matched_share(), with_separators(c.other_reason), c.steps, c.ranks.size()));
+  if (!c.changed.empty()) table.note("B has other collectives: " + c.changed);
   if (c.collectives_only) {
     table.note(
         "one of them was imported: its kernels are no operations of ours, so collectives "
@@ -125,8 +126,10 @@ nlohmann::ordered_json json_of(const PeakMemory& peak) {
 nlohmann::ordered_json json_of(const std::vector<Cause>& causes) {
   auto json = nlohmann::ordered_json::array();
   for (const Cause& cause : causes) {
-    nlohmann::ordered_json row{
-        {"what", cause.what}, {"time_ns", cause.time}, {"noise_ns", cause.noise}};
+    nlohmann::ordered_json row{{"what", cause.what},
+                               {"time_ns", cause.time},
+                               {"noise_ns", cause.noise},
+                               {"certain", cause.certain}};
     row["ops"] = nlohmann::ordered_json::array();
     for (const auto& ops : cause.ops) {
       row["ops"].push_back(
@@ -152,6 +155,7 @@ void print_comparison_json(const CompareArguments& arguments, const Comparison& 
                               {"matched", c.matched},
                               {"matched_share", c.matched_share()},
                               {"other_reason", c.other_reason},
+                              {"changed", c.changed},
                               {"collectives_only", c.collectives_only},
                               {"steps", c.steps},
                               {"ranks", c.ranks},

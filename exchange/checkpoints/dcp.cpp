@@ -103,7 +103,7 @@ class DcpCheckpoint final : public ForeignCheckpoint {
                      .file = std::string(place["relative_path"].text()),
                      .begin = place["offset"].integer(),
                      .bytes = place["length"].integer()};
-      if (chunk.file.empty() || chunk.file.find('/') != std::string::npos) {
+      if (!is_file_name(chunk.file)) {
         return corrupt(fmt::format("names no file for {}", tensor->first));
       }
       chunks_[tensor->first].push_back(std::move(chunk));

@@ -37,6 +37,7 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
 
   Status open() {
     TESSERA_TRY(open_ranks());
+    TESSERA_TRY(check_groups());
     TESSERA_ASSIGN(const TorchArchive model, archive(model_file()));
     TESSERA_TRY(check_model(model));
     const TreeValue groups = model.root()["param_shapes"];
@@ -163,10 +164,6 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
       }
       TESSERA_TRY(take_step(file, one["step"], name));
     }
-    for (const auto& flat : rank.flat) {
-      if (flat.size() == rank.flat[0].size() || (steps_ == 0 && flat.empty())) continue;
-      return corrupt(name, "has other groups of states than of values");
-    }
     ranks_.push_back(std::move(rank));
     return {};
   }
@@ -193,6 +190,20 @@ class DeepSpeedCheckpoint final : public ForeignCheckpoint {
       return unsupported(name, "has parameters that were stepped at different times");
     }
     steps_ = step;
+    return {};
+  }
+
+  // Known only at the end: the first ranks may have no states where a later one has.
+  Status check_groups() const {
+    for (const RankFile& rank : ranks_) {
+      const std::size_t groups = rank.flat[0].size(), states = steps_ == 0 ? 0 : groups;
+      if (groups != ranks_[0].flat[0].size()) {
+        return corrupt(rank.name, fmt::format("has {} groups of parameters, rank 0 has {}", groups,
+                                              ranks_[0].flat[0].size()));
+      }
+      if (rank.flat[1].size() == states && rank.flat[2].size() == states) continue;
+      return corrupt(rank.name, "has other groups of states than of values");
+    }
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/files/file_system.h"
@@ -30,6 +31,9 @@ class ForeignCheckpoint {
 /// A folder with .metadata, as torch.distributed.checkpoint saves it.
 bool is_dcp(FileSystem& files, const std::string& path);
 Result<std::unique_ptr<ForeignCheckpoint>> open_dcp(FileSystem& files, const std::string& path);
+
+/// Whether a file may call another one so: a name without folders and control characters.
+bool is_file_name(std::string_view name);
 
 /// The folder inside of `path` that its file `file` names, as DeepSpeed's "latest" does; `path`
 /// itself where there is no such file, or no name in it.

@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "exchange/import/execution_nodes.h"
-#include "exchange/import/file_rank.h"
+#include "exchange/import/chakra_nodes.h"
 #include "exchange/import/format_version.h"
 #include "exchange/import/protobuf.h"
 
 namespace tessera::exchange {
 namespace {
 
-constexpr Time chakra_time_unit = 1000;  // ns in a microsecond
-constexpr std::int64_t chakra_time_max = std::int64_t{1} << 51;
 constexpr std::size_t chakra_label_max = 160;
 
 /// A file of messages, each after its length as a varint.
@@ -68,48 +65,20 @@ class MessageStream {
   std::size_t at_ = 0, filled_ = 0;
 };
 
-struct ChakraAttribute {
-  std::string_view name, text;
-  std::int64_t integer = 0;
-
-  explicit ChakraAttribute(std::string_view message) {
-    for (ProtoFields fields(message); fields.next();) {
-      if (fields.number() == 1) name = fields.bytes();
-      const bool zigzag = fields.number() == 15 || fields.number() == 19;
-      if (fields.number() == 29) text = fields.bytes();
-      if (fields.number() < 3 || fields.has_bytes()) continue;
-      const std::uint64_t raw = fields.integer();
-      const std::int64_t decoded =
-          static_cast<std::int64_t>(raw >> 1) ^ -static_cast<std::int64_t>(raw & 1);
-      integer = zigzag ? decoded : fields.signed_integer();
-    }
+ChakraAttribute attribute_of(std::string_view message) {
+  ChakraAttribute out;
+  for (ProtoFields fields(message); fields.next();) {
+    if (fields.number() == 1) out.name = fields.bytes();
+    const bool zigzag = fields.number() == 15 || fields.number() == 19;
+    if (fields.number() == 29) out.text = fields.bytes();
+    if (fields.number() < 3 || fields.has_bytes()) continue;
+    const std::uint64_t raw = fields.integer();
+    const std::int64_t decoded =
+        static_cast<std::int64_t>(raw >> 1) ^ -static_cast<std::int64_t>(raw & 1);
+    out.integer = zigzag ? decoded : fields.signed_integer();
   }
-};
-
-/// CollectiveCommType; none for gather and scatter.
-std::optional<OpKind> kind_of_comm_type(std::int64_t type) {
-  switch (type) {
-    case 0: return OpKind::all_reduce;
-    case 1: return OpKind::reduce;
-    case 2: return OpKind::all_gather;
-    case 5: return OpKind::broadcast;
-    case 6: return OpKind::all_to_all;
-    case 7:
-    case 8: return OpKind::reduce_scatter;
-    case 9: return OpKind::all_reduce;  // a barrier
-    default: return {};
-  }
+  return out;
 }
-
-enum ChakraType : std::uint64_t {
-  metadata = 1,
-  load = 2,
-  store = 3,
-  computation = 4,
-  send = 5,
-  receive = 6,
-  collective = 7
-};
 
 /// Numbers of a repeated field, packed or not.
 void add_numbers(const ProtoFields& field, std::vector<std::int64_t>& to) {
@@ -121,66 +90,26 @@ void add_numbers(const ProtoFields& field, std::vector<std::int64_t>& to) {
   }
 }
 
-void add_attribute(const ChakraAttribute& attribute, ImportedRun& run, ExecutionNode& node,
-                   std::int64_t& comm_type) {
-  if (attribute.name == "comm_type") comm_type = attribute.integer;
-  if (attribute.name == "comm_size")
-    node.bytes = Bytes{std::max<std::int64_t>(0, attribute.integer)};
-  if (attribute.name == "tensor_size" && node.bytes == Bytes{}) {
-    node.bytes = Bytes{std::max<std::int64_t>(0, attribute.integer)};
-  }
-  if (attribute.name == "is_cpu_op") node.host = attribute.integer != 0;
-  if (attribute.name == "tid") node.thread = attribute.integer;
-  if (attribute.name == "pg_name" || attribute.name == "comm_group") {
-    node.group = run.text(attribute.text.empty() ? fmt::format("{}", attribute.integer)
-                                                 : std::string(attribute.text.substr(0, 200)));
-  }
-  if (attribute.name == "pg_desc") node.description = run.text(attribute.text.substr(0, 200));
-}
-
-/// A node; none for metadata and for what is no node.
-std::optional<ExecutionNode> chakra_node(std::string_view message, ImportedRun& run, bool& broken) {
-  ExecutionNode node;
-  std::uint64_t type = 0;
-  std::int64_t comm_type = -1;
+ChakraNode chakra_node(std::string_view message, ImportedRun& run, bool& broken) {
+  ChakraNode chakra;
+  ExecutionNode& node = chakra.node;
   ProtoFields fields(message);
   while (fields.next()) {
     const std::int64_t number = fields.signed_integer();
     switch (fields.number()) {
       case 1: node.id = number; break;
       case 2: node.name = run.text(fields.bytes().substr(0, chakra_label_max)); break;
-      case 3: type = fields.integer(); break;
+      case 3: chakra.type = number; break;
       case 4:
       case 5: add_numbers(fields, node.after); break;
-      case 6: node.begin = std::clamp<Time>(number, 0, chakra_time_max) * chakra_time_unit; break;
-      case 7:
-        node.duration = std::clamp<Time>(number, 0, chakra_time_max) * chakra_time_unit;
-        break;
-      case 10: add_attribute(ChakraAttribute(fields.bytes()), run, node, comm_type); break;
+      case 6: node.begin = chakra_time(number); break;
+      case 7: node.duration = chakra_time(number); break;
+      case 10: add_attribute(attribute_of(fields.bytes()), run, chakra); break;
       default: break;
     }
   }
   broken = fields.broken();
-  if (type == ChakraType::metadata) return {};
-  if (type < ChakraType::load || type > ChakraType::collective) {
-    run.warn_count("{} nodes of Chakra are of types that are not known: shown as computation", 1);
-  }
-  node.collective = type == ChakraType::collective;
-  const bool moves = type == ChakraType::load || type == ChakraType::store ||
-                     type == ChakraType::send || type == ChakraType::receive || node.collective;
-  node.kind = moves ? OpKind::copy : OpKind::compute;
-  if (node.collective) {
-    const auto kind = kind_of_comm_type(comm_type);
-    if (!kind) {
-      run.warn_count(
-          "{} collectives of Chakra are gathers, scatters or of types that are not known: shown as "
-          "copies",
-          1);
-    }
-    node.kind = kind.value_or(OpKind::copy);
-  }
-  if (moves) node.host = false;
-  return node;
+  return chakra;
 }
 
 }  // namespace
@@ -206,46 +135,28 @@ bool is_chakra(const SourceFile& source) {
 }
 
 Status read_chakra(SourceFile& source, const ImportLimits& limits, ImportedRun& run) {
-  constexpr std::int64_t nodes_anyway = 10'000, bytes_per_node = 24, bytes_per_dependency = 4;
-  std::int64_t bytes = 0, dependencies = 0;
   MessageStream messages(source);
-  std::vector<ExecutionNode> nodes;
-  for (bool first = true;; first = false) {
+  ChakraNodes nodes(source, limits, run);
+  for (std::int64_t nth = -1;; ++nth) {
     TESSERA_ASSIGN(const std::optional<std::string_view> message, messages.next());
     if (!message) break;
-    if (first) {  // the metadata
+    if (nth < 0) {  // the metadata
       for (ProtoFields fields(*message); fields.next();) {
         if (fields.number() != 1 || !fields.has_bytes()) continue;
         tell_version(fields.bytes(), {"traces of Chakra", {0, 0}, {0, 0}}, run);
       }
       continue;
     }
-    bytes += static_cast<std::int64_t>(message->size());
     bool broken = false;
-    auto node = chakra_node(*message, run, broken);
+    ChakraNode node = chakra_node(*message, run, broken);
     if (broken) {
       return source.error(
           Code::corrupt,
-          fmt::format("it is no Chakra trace, or a damaged one: node {} is none", nodes.size()));
+          fmt::format("it is no Chakra trace, or a damaged one: node {} is none", nth));
     }
-    if (node) nodes.push_back(std::move(*node));
-    const auto count = static_cast<std::int64_t>(nodes.size());
-    if (node) dependencies += static_cast<std::int64_t>(nodes.back().after.size());
-    if (node && dependencies > nodes_anyway + bytes / bytes_per_dependency) {
-      run.lost("dependencies of nodes", static_cast<std::int64_t>(nodes.back().after.size()));
-      nodes.back().after = {};
-    }
-    if (count > nodes_anyway + bytes / bytes_per_node) {
-      return source.error(Code::corrupt, "it is no Chakra trace: its nodes have nothing in them");
-    }
-    if (count > limits.spans_max) {
-      return source.error(Code::out_of_memory,
-                          fmt::format("it has more than {} nodes", limits.spans_max));
-    }
+    TESSERA_TRY(nodes.add(std::move(node), std::ssize(*message)));
   }
-  if (nodes.empty()) return source.error(Code::invalid_argument, "it has no nodes");
-  add_nodes(std::move(nodes), run.rank(rank_of_file(source.name(), true), source.path()), run);
-  return {};
+  return nodes.finish();
 }
 
 }  // namespace tessera::exchange

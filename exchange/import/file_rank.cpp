@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 namespace tessera::exchange {
 namespace {
@@ -13,6 +14,24 @@ Rank number_in(std::string_view text) {
   Rank rank = -1;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), rank);
   return read.ec == std::errc() && rank >= 0 ? rank : -1;
+}
+
+/// "1.0.2-chakra.0.0.4.json" says versions: three numbers or more with points between are none of
+/// ranks.
+std::string without_versions(std::string_view name) {
+  std::string out;
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_not_of("0123456789."), name.size());
+    const std::string_view run = name.substr(0, end);
+    const auto points = std::count(run.begin(), run.end(), '.');
+    const auto between = points - (run.starts_with('.') ? 1 : 0) - (run.ends_with('.') ? 1 : 0);
+    out += between < 2 ? run : std::string_view(".");
+    name.remove_prefix(end);
+    if (name.empty()) break;
+    out += name.front();
+    name.remove_prefix(1);
+  }
+  return out;
 }
 
 }  // namespace
@@ -27,6 +46,8 @@ Rank rank_of_file(std::string_view name, bool any_number) {
     if (rank >= 0) return rank;
   }
   if (!any_number) return -1;
+  const std::string kept = without_versions(name);
+  name = kept;
   // A number between separators ("llama8b.3.et") before one within a word ("dump7.json").
   Rank whole = -1, last = -1;
   std::size_t begin = 0;

@@ -99,7 +99,8 @@ class DumpReader {
     const auto config = members_.find(entry.group);
     const std::vector<Rank> members =
         config == members_.end() ? std::vector<Rank>() : config->second;
-    const std::string_view title = entry.description.empty() ? entry.group : entry.description;
+    const bool nameless = entry.description.empty() || entry.description == undescribed;
+    const std::string_view title = nameless ? entry.group : entry.description;
     known.group = like(entry.group, members);
     if (known.group == nullptr) {
       std::string key(entry.group);

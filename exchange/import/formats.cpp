@@ -25,6 +25,7 @@ constexpr Format all_formats[] = {
     {"PyTorch Flight Recorder", is_flight_recorder, read_flight_recorder, conclude_flight_recorder},
     {"NCCL Inspector", is_nccl_inspector, read_nccl_inspector, nullptr},
     {"PyTorch execution trace", is_execution_trace, read_execution_trace, nullptr},
+    {"Chakra JSON", is_chakra_json, read_chakra_json, nullptr},
     {"PyTorch profiler", is_kineto, read_kineto, nullptr},
     {"Chakra", is_chakra, read_chakra, nullptr},
 };

@@ -178,8 +178,10 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
   for (ImportedRank& rank : run.ranks()) clean(rank, run);
   number_ranks(run);
   if (run.ranks().empty() && run.diagnostics.empty()) {
+    const std::vector<std::string> known = run.warnings();  // what it has instead, at the end
     return Status(Code::invalid_argument,
-                  fmt::format("\"{}\" has no operation and no memory sample.", files.front()));
+                  fmt::format("\"{}\" has no operation and no memory sample{}{}.", files.front(),
+                              known.empty() ? "" : ": ", known.empty() ? "" : known.back()));
   }
   const CollectiveMatches matches = match_collectives(run);
   align_clocks(run, matches);

@@ -41,7 +41,10 @@ std::int32_t ImportedRun::group(const ImportedGroup& group) {
   const auto [found, added] = group_ids_.try_emplace({group.name, group.ranks}, next);
   if (added) groups_.push_back(group);
   ImportedGroup& known = groups_[static_cast<std::size_t>(found->second)];
-  if (known.description.empty()) known.description = group.description;
+  if (known.description == undescribed) known.description = "";
+  if (known.description.empty() && group.description != undescribed) {
+    known.description = group.description;
+  }
   if (known.size == 0) known.size = group.size;
   if (known.size == 0) known.size = static_cast<std::int32_t>(known.ranks.size());
   return found->second;

@@ -28,6 +28,9 @@ namespace tessera::exchange {
 /// An index into ImportedRun::texts; 0 is "".
 using TextId = std::int32_t;
 
+/// What c10d calls a process group that nobody has described.
+inline constexpr std::string_view undescribed = "undefined";
+
 /// A process group. Groups of the same description and size are one communicator of the trace.
 struct ImportedGroup {
   std::string name;         // what all members call it

@@ -169,7 +169,7 @@ class KinetoImport {
     ImportedCollective collective;
     collective.group = group_of(told);
     collective.algorithm = run_.text(nccl_algorithm(run_.text(event.name)));
-    set_size(told, span.kind, collective);
+    set_size(told, type_of(messages_[i], told), span.kind, collective);
     if (told != nullptr) collective.sequence = told->sequence;
     span.collective = static_cast<std::int32_t>(rank_.collectives.size());
     span.name = run_.text(
@@ -189,14 +189,24 @@ class KinetoImport {
     return reduces && span.phase == Phase::backward ? Reason::reduce_gradients : Reason::none;
   }
 
-  void set_size(const KinetoMessage* told, OpKind kind, ImportedCollective& collective) {
+  /// Lists of tensors do not say theirs, but gloo's own events do.
+  std::optional<TorchType> type_of(std::int32_t own, const KinetoMessage* told) const {
+    auto type = told == nullptr ? std::nullopt : torch_type(told->dtype);
+    if (!type && own >= 0) type = torch_type(file_.messages[static_cast<std::size_t>(own)].dtype);
+    return type;
+  }
+
+  void set_size(const KinetoMessage* told, std::optional<TorchType> type, OpKind kind,
+                ImportedCollective& collective) {
     if (told == nullptr) {
       ++without_size_;
       return;
     }
-    const auto type = torch_type(told->dtype);
-    std::int64_t numel = kind == OpKind::all_gather ? told->out : told->in;
-    if (numel < 0) numel = std::max(told->in, told->out);
+    std::int64_t numel = told->in < 0 ? told->out : told->in;
+    if (kind == OpKind::all_gather) {
+      const std::int32_t size = run_.groups()[static_cast<std::size_t>(collective.group)].size;
+      numel = told->out >= 0 ? told->out : size > 0 ? told->in * size : -1;
+    }
     if (!type || numel < 0 || numel > (std::int64_t{1} << 46)) {
       ++without_size_;
       return;
@@ -334,7 +344,9 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   ImportedRank& rank = run.rank(number, source.path());
   if (!rank.spans.empty()) {
     return source.error(Code::invalid_argument,
-                        fmt::format("it is of rank {}, as \"{}\" is", number, rank.source));
+                        fmt::format("it is of rank {}, as \"{}\" is: import one file of each rank "
+                                    "(the profiler writes one for each cycle of its schedule)",
+                                    number, rank.source));
   }
   rank.host = file.host;
   // Hosts have clocks of their own, and files without a base times since some boot.

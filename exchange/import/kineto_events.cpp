@@ -9,6 +9,7 @@
 
 #include "exchange/import/json_stream.h"
 #include "exchange/import/kineto_properties.h"
+#include "exchange/import/kineto_shapes.h"
 
 namespace tessera::exchange {
 namespace {
@@ -169,7 +170,7 @@ class Reader {
       category = KinetoCategory::synchronize;
     }
     if (!category) {
-      if (raw.cat != "Trace") count_lost(raw.cat);
+      if (raw.cat != "Trace") count_lost(raw.cat.empty() ? "uncategorised" : raw.cat);
       return;
     }
     if (raw.ts.empty()) return count_lost("timeless");
@@ -183,7 +184,8 @@ class Reader {
     event.name = name_of(raw.name);
     event.thread = thread_of(raw);
     event.category = *category;
-    if (!raw.collective.empty() || (raw.name.starts_with("c10d::") && !raw.input_dims.empty())) {
+    const bool called = raw.name.starts_with("c10d::") || raw.name.starts_with("gloo:");
+    if (!raw.collective.empty() || (called && !raw.input_dims.empty())) {
       event.message = add_message(raw);
     }
     file_.events.push_back(event);
@@ -217,46 +219,9 @@ class Reader {
     if (!raw.out.empty()) message.out = decimal(raw.out, 0);
     if (!raw.group_size.empty()) message.group_size = decimal(raw.group_size, 0);
     if (!raw.sequence.empty()) message.sequence = decimal(raw.sequence, 0);
-    if (raw.collective.empty()) add_shapes(raw, message);
+    if (raw.collective.empty()) add_shapes(raw.name, raw.input_dims, raw.input_type, message);
     file_.messages.push_back(std::move(message));
     return static_cast<std::int32_t>(file_.messages.size()) - 1;
-  }
-
-  /// Without record_param_comms: tensors by their shapes, output before input.
-  static void add_shapes(const RawEvent& raw, KinetoMessage& message) {
-    message.collective = raw.name.substr(6);
-    std::vector<std::int64_t> sizes;
-    const auto dims = nlohmann::json::parse(raw.input_dims, nullptr, /*allow_exceptions=*/false);
-    if (dims.is_array()) {
-      for (const auto& tensor : dims) {
-        if (!tensor.is_array() || tensor.empty()) continue;
-        std::int64_t numel = 0;
-        add_numel(tensor, numel, 0);
-        sizes.push_back(numel);
-      }
-    }
-    const auto types = nlohmann::json::parse(raw.input_type, nullptr, /*allow_exceptions=*/false);
-    if (types.is_array() && !types.empty() && types[0].is_string()) {
-      message.dtype = types[0].get<std::string>();
-    }
-    if (!sizes.empty()) message.out = sizes.front();
-    if (!sizes.empty()) message.in = sizes.size() > 1 ? sizes[1] : sizes[0];
-  }
-
-  /// Of a shape, or of a list of shapes, which are lists themselves.
-  static void add_numel(const nlohmann::json& shape, std::int64_t& sum, int depth) {
-    constexpr std::int64_t most = std::int64_t{1} << 48;
-    std::int64_t product = 1;
-    for (const auto& entry : shape) {
-      if (entry.is_array() && depth == 0) {
-        product = 0;
-        add_numel(entry, sum, 1);
-      } else if (entry.is_number_integer()) {
-        const auto size = std::clamp<std::int64_t>(entry.get<std::int64_t>(), 0, most);
-        product = product > 0 && size > most / product ? most : product * size;
-      }
-    }
-    sum = std::min(sum + product, most);
   }
 
   void add_memory(const RawEvent& raw) {

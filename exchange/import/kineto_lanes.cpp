@@ -104,7 +104,8 @@ std::int32_t KinetoLanes::communication_lane(const KinetoEvent& event) {
   std::string group;
   if (event.message >= 0) {
     const KinetoMessage& message = file_.messages[static_cast<std::size_t>(event.message)];
-    group = message.description.empty() ? message.group : message.description;
+    const bool nameless = message.description.empty() || message.description == undescribed;
+    group = nameless ? message.group : message.description;
   }
   const bool nccl = event.category == KinetoCategory::kernel;
   const std::string name = nccl ? (group.empty() ? "nccl" : "nccl " + group) : "gloo";

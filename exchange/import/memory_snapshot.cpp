@@ -103,7 +103,8 @@ std::map<std::int64_t, SnapshotDevice> devices_of(TreeValue root, AllocationSite
   for (TreeItems traces(root["device_traces"]); traces.next(); ++number) {
     if (traces.value().size() > 0) devices[number].traces.push_back(traces.value());
   }
-  for (TreeItems segments(root["segments"]); segments.next();) {
+  // `memory_snapshot()` of older versions was the list of segments alone.
+  for (TreeItems segments(root.is(TreeKind::list) ? root : root["segments"]); segments.next();) {
     add_segment(segments.value(), sites, devices[segments.value()["device"].integer()], run);
   }
   return devices;
@@ -230,8 +231,10 @@ class DeviceMemory {
 bool is_memory_snapshot(const SourceFile& source) {
   const std::string_view head = source.head();
   const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
-  return has("segments") && !head.starts_with('{') &&
-         (has("device_traces") || (has("total_size") && has("blocks")));
+  const bool segments = has("total_size") && has("blocks");
+  const bool text = head.starts_with('{') || head.starts_with('[');
+  return !text && ((has("segments") && (has("device_traces") || segments)) ||
+                   (segments && has("segment_type")));
 }
 
 Status read_memory_snapshot(SourceFile& source, const ImportLimits&, ImportedRun& run) {

@@ -27,7 +27,10 @@ Status check_times(const MergeSource& source, std::initializer_list<const std::v
   return {};
 }
 
-Status not_one_run(const MergeSources& all, std::size_t other, const std::string& what) {
+Status not_one_run(const MergeSources& all, std::size_t other, std::string what) {
+  // Names of the files may have lines of their own.
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
   return {Code::invalid_argument,
           fmt::format("\"{}\" and \"{}\" are not of one run: {}.", all.sources.front().path,
                       all.sources[other].path, what)};

@@ -150,6 +150,10 @@ Result<SourceFile> SourceFile::open(const std::string& path, Progress progress) 
   source.head_ = std::move(head);
   source.head_read_ = 0;
   if (!source.head_.starts_with(std::string_view("SQLite format 3\0", 16))) return source;
+  if (source.stream_->compressed) {
+    return source.error(Code::not_supported,
+                        "it is a compressed database: unpack it with gunzip first");
+  }
   TESSERA_ASSIGN(const SqliteFile database, SqliteFile::open(path));
   source.tables_ = database.tables();
   return source;

@@ -45,6 +45,9 @@ Status LockstepBackend::communicator_created(CommunicatorId id, const Communicat
   if (keeps_calls_) calls_.spoil();
   CommunicatorState state;
   state.shapes = shapes_of(groups, options_.ranks_per_node);
+  state.slowness = group_slowness(options_.slow_links, groups, options_.ranks_per_node);
+  state.shapes.resize(std::max(state.shapes.size(), state.slowness.size()), state.shapes.front());
+  state.slowness.resize(state.shapes.size(), 1);
   communicators_.push_back(std::move(state));
   if (options_.sink != nullptr) {
     options_.sink->communicator(
@@ -362,6 +365,15 @@ Result<std::unique_ptr<LockstepRuntime>> LockstepRuntime::create(const LockstepO
     if (slow.rank < 0 || slow.rank >= options.world_size || !(slow.factor > 0)) {
       return bad(fmt::format("slow rank {} with factor {}: ranks are 0 to {}, factors positive",
                              slow.rank, slow.factor, options.world_size - 1));
+    }
+  }
+  const Index nodes = (options.world_size + options.ranks_per_node - 1) / options.ranks_per_node;
+  for (const SlowLink& slow : options.slow_links) {
+    if (slow.node < 0 || slow.node >= nodes || !(slow.factor > 0)) {
+      return bad(
+          fmt::format("slow link of node {} with factor {}: nodes are 0 to {}, factors "
+                      "positive",
+                      slow.node, slow.factor, nodes - 1));
     }
   }
   if (!RankSet::all(options.world_size).covers(RankSet::of(options.recorded_ranks)) ||

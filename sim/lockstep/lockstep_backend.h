@@ -63,6 +63,7 @@ class LockstepBackend final : public LockstepRuntime {
   };
   struct CommunicatorState {
     std::vector<CollectiveShape> shapes;  // by group; one entry if all groups look alike
+    std::vector<double> slowness;         // likewise, of their links
     Clock clock;                          // end of its last collective
     StreamId last_stream;
   };

@@ -27,10 +27,15 @@ OpCosts LockstepBackend::costs_of(const Op& op) const {
   } else if (const auto* const copy = std::get_if<Copy>(&op.what)) {
     costs.kernel = measured(op, options_.cost->copy(bytes_of(op), copy->route));
   } else if (const CommunicatorId id = communicator_of(op); id.valid()) {
-    for (CollectiveShape shape : communicators_[id.index()].shapes) {
+    const CommunicatorState& groups = communicators_[id.index()];
+    for (std::size_t g = 0; g < groups.shapes.size(); ++g) {
+      CollectiveShape shape = groups.shapes[g];
       shape.kind = kind_of(op);
       shape.bytes = bytes_of(op);
-      costs.groups.push_back(options_.cost->collective(shape));
+      const Time cost = options_.cost->collective(shape);
+      const double slowness = groups.slowness[g];
+      costs.groups.push_back(slowness == 1 ? cost
+                                           : std::llround(slowness * static_cast<double>(cost)));
     }
   }
   return costs;

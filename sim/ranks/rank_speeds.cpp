@@ -39,4 +39,22 @@ std::vector<std::int32_t> rank_slowness(const Spread& spread, Rank ranks, Index 
   return out;
 }
 
+std::vector<double> group_slowness(std::span<const SlowLink> slow_links, const RankGroups& groups,
+                                   Index ranks_per_node) {
+  std::vector<double> slowness;
+  if (slow_links.empty()) return slowness;
+  for (Index g = 0; g < groups.group_count(); ++g) {
+    double factor = 1;
+    for (const SlowLink& link : slow_links) {
+      bool touched = false;
+      for (Index i = 0; i < groups.group_size(g) && !touched; ++i) {
+        touched = groups.member(g, i) / ranks_per_node == link.node;
+      }
+      if (touched) factor *= link.factor;
+    }
+    slowness.push_back(factor);
+  }
+  return slowness;
+}
+
 }  // namespace tessera::sim

@@ -3,9 +3,12 @@
 // so for the whole run. A synchronous step is as fast as the slowest.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "tessera/rank_set.h"
 #include "tessera/sim/cluster.h"
+#include "tessera/sim/lockstep_runtime.h"
 
 namespace tessera::sim {
 
@@ -13,5 +16,9 @@ namespace tessera::sim {
 /// without a spread.
 std::vector<std::int32_t> rank_slowness(const Spread& spread, Rank ranks, Index ranks_per_node,
                                         std::uint64_t seed);
+
+/// How many times as long collectives of each group take; empty without slow links.
+std::vector<double> group_slowness(std::span<const SlowLink> slow_links, const RankGroups& groups,
+                                   Index ranks_per_node);
 
 }  // namespace tessera::sim

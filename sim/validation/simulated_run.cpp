@@ -109,7 +109,7 @@ Words unlike_all(const Model& model, const SimulateOptions& options) {
   if (!half) beside.emplace_back("it computes in 16 bit");
   if (options.training.adam.states != 2) beside.emplace_back("its optimizer keeps two states");
   if (!options.training.passes.empty()) beside.emplace_back("its steps only train");
-  if (options.jitter > jitter_most || !options.slow_ranks.empty()) {
+  if (options.jitter > jitter_most || !options.slow_ranks.empty() || !options.slow_links.empty()) {
     beside.emplace_back("nothing slows it down on purpose");
   }
   return beside;

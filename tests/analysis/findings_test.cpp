@@ -2,6 +2,7 @@
 // Planted faults are found and named first; runs without any have no findings.
 #include "tessera/analysis/findings.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -14,7 +15,7 @@
 namespace tessera::analysis {
 namespace {
 
-constexpr int planted_ranks = 16, planted_steps = 8, units = 8;
+constexpr int planted_ranks = 16, units = 8;
 constexpr Time unit_time = 1'000'000;
 constexpr Time step_time = (units + 2) * unit_time;
 
@@ -28,6 +29,8 @@ struct Planted {
   std::uint64_t seed = 1;
   std::function<void(Row&, int step, Rank rank)> row;  // changes it
   int late_unit = -1;                                  // is gathered only when it is needed
+  int steps = 8;
+  std::int32_t group = planted_ranks;  // of its only communicator
 };
 
 std::int64_t jittered(test::Random& random, std::int64_t value) {
@@ -101,9 +104,9 @@ std::vector<Finding> found(const Planted& planted) {
   sink.begin(run);
   sink.stream({0, "compute", StreamRole::compute});
   sink.stream({1, "gather", StreamRole::communication});
-  sink.communicator({0, "world", planted_ranks, 1});
+  sink.communicator({0, "groups", planted.group, planted_ranks / planted.group});
   test::Random random(planted.seed);
-  for (int step = 0; step < planted_steps; ++step) {
+  for (int step = 0; step < planted.steps; ++step) {
     write_spans(planted, step, sink);
     write_step(planted, step, random, sink);
   }
@@ -150,6 +153,29 @@ TEST_CASE("a slow link is named first", "[analysis][findings]") {
   CHECK(findings[0].title.find("Ranks 8 to 9") == 0);
 }
 
+TEST_CASE("a slow link of one of two nodes is named, and not where groups lie differently",
+          "[analysis][findings]") {
+  const auto slow = [](Row& row, int, Rank rank) {
+    if (rank >= 8) row.transfer = row.transfer * 3 / 2;
+  };
+  const auto findings = found({.row = slow, .group = 8});
+  REQUIRE_FALSE(findings.empty());
+  CHECK(findings[0].kind == FindingKind::slow_link);
+  CHECK(findings[0].rank == 8);
+  CHECK(findings[0].title.find("Ranks 8 to 15 communicate ") == 0);
+  CHECK(findings[0].title.find("longer than the others") != std::string::npos);
+  CHECK(found({.row = slow, .group = 5}).empty());  // some of 5 are on both nodes
+}
+
+TEST_CASE("a node that computes longer is named", "[analysis][findings]") {
+  const auto findings = found({.row = [](Row& row, int, Rank rank) {
+    if (rank < 8) row.compute = row.compute * 5 / 4;
+  }});
+  REQUIRE_FALSE(findings.empty());
+  CHECK(findings[0].kind == FindingKind::slow_rank);
+  CHECK(findings[0].title.find("Ranks 0 to 7 compute 2") == 0);
+}
+
 TEST_CASE("a unit that is gathered too late is named first, with an op to look at",
           "[analysis][findings]") {
   const auto findings = found({.late_unit = 3});
@@ -175,6 +201,37 @@ TEST_CASE("memory that grows from step to step is named first", "[analysis][find
   REQUIRE_FALSE(findings.empty());
   CHECK(findings[0].kind == FindingKind::memory_growth);
   CHECK(findings[0].title == "Memory grows by 256.0 MiB every step");
+}
+
+TEST_CASE("memory that grows on some ranks, and not in each step, is named with them",
+          "[analysis][findings]") {
+  const auto findings = found({.row =
+                                   [](Row& row, int step, Rank rank) {
+                                     const bool leaks = rank == 3 || rank == 4;
+                                     if (leaks) row.allocated += step / 2 * (256LL << 20);
+                                     if (rank == 1) row.allocated += 8LL << 30;
+                                   },
+                               .steps = 20});
+  const auto growth = std::find_if(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.kind == FindingKind::memory_growth;
+  });
+  REQUIRE(growth != findings.end());
+  CHECK(growth->rank == 3);
+  CHECK(growth->title.find("Memory of ranks 3 to 4 grows by 1") == 0);
+}
+
+TEST_CASE("steps of different sizes, and what the first steps keep, are no leak",
+          "[analysis][findings]") {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    test::Random sizes(seed);
+    CHECK(found({.row =
+                     [&](Row& row, int step, Rank) {
+                       row.allocated += sizes.below(2LL << 30);
+                       if (step < 3) row.allocated -= 4LL << 30;
+                     },
+                 .steps = 24})
+              .empty());
+  }
 }
 
 TEST_CASE("memory that is reserved and cannot be used is named first", "[analysis][findings]") {

@@ -129,6 +129,12 @@ TEST_CASE("ranks that always differ a little are as they are, a slow one among t
   CHECK(odd[0].first_rank == 6);
 }
 
+TEST_CASE("how much slower one of a few GPUs may be is known from other machines",
+          "[analysis][ranks]") {
+  CHECK(usual_excess(table(8, 4, noise(1, 8 * 4))) == Approx(0.073).margin(0.005));
+  CHECK(usual_excess(table(512, 4, noise(1, 512 * 4))) < 0.03);
+}
+
 TEST_CASE("of two ranks none is the odd one, and small parts of a step are no matter",
           "[analysis][ranks]") {
   CHECK(outliers(table(2, 2, {100, 200, 100, 200})).empty());

@@ -31,6 +31,7 @@ TEST_CASE("a trace is made again byte for byte, whatever became of the files", "
       "--scheme replicate --ignore-modules h.1 --comm-hook powersgd --no-init-sync --nodes 2",
       "--scheme sharded_data_parallel --process-groups '0 1,3 2' --broadcast-dtype bf16",
       "--scheme zero1 --reduce-bucket 1000 --passes eval,train,train,step --record-ranks 1,5-6",
+      "--nodes 2 --slow-link 1:1.5 --scheme fully_shard --shard-group 8",
       "--nodes 16 --record-ranks 0,slowest --record-steps 1 --no-record-memory",
       "--scheme zero3 --policy compatible --quantized-gradients --max-grad-norm 0.1 "
       "--checkpointing full --batch 3 --sequence-length 40",

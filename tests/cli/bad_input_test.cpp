@@ -100,6 +100,9 @@ TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
     check_refused(simulate_tiny + "--slow-rank " + value, "choose a factor of 0.01 to 1000");
   }
   check_refused(simulate_tiny + "--slow-rank 99:2", "99");
+  check_refused(simulate_tiny + "--slow-link 0", "give NODE:FACTOR");
+  check_refused(simulate_tiny + "--slow-link 0:0", "choose a factor of 0.01 to 1000");
+  check_refused(simulate_tiny + "--slow-link 1:2", "nodes are 0 to 0");
   check_refused(simulate_tiny + "--record-ranks 5-2", "--record-ranks 5-2");
   check_refused(simulate_tiny + "--record-ranks 8", "only ranks 0 to 7");
   for (const std::string text : {"5-2", "-1", "1-", "x", "1-2-3", "", "3000000000"}) {

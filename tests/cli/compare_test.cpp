@@ -16,9 +16,11 @@ using test::run_tessera;
 /// A simulated run of FSDP1 with noise, and what is planted.
 void simulate(const std::string& name, const std::string& planted, int seed = 1) {
   const std::string batch = planted.find("--batch") == std::string::npos ? " --batch 4" : "";
-  const auto run = run_tessera("simulate " + test::example_model("gpt2") +
-                               " -q --scheme full_shard --nodes 2 --steps 4 --jitter 0.01 --seed " +
-                               std::to_string(seed) + batch + " " + planted + " -o " + name);
+  const std::string scheme =
+      planted.find("--scheme") == std::string::npos ? " --scheme full_shard" : "";
+  const auto run = run_tessera(
+      "simulate " + test::example_model("gpt2") + " -q --nodes 2 --steps 4 --jitter 0.01 --seed " +
+      std::to_string(seed) + batch + scheme + " " + planted + " -o " + name);
   INFO(run.messages);
   REQUIRE((run.exit_code == 0 || run.exit_code == 3));  // 3: it does not fit
 }
@@ -90,6 +92,25 @@ TEST_CASE("compare names what was planted as the first cause, twenty of twenty",
   }
 }
 #endif
+
+TEST_CASE("compare names collectives that were changed, with both numbers", "[cli]") {
+  const std::string scheme = "--scheme replicate ";
+  simulate("a.tessera", scheme);
+  for (const auto& [flags, changed] :
+       {std::pair{"--bucket-cap 4000000", "all_reduce: 37 a step instead of 13"},
+        std::pair{"--comm-hook fp16", "all_reduce: 237.4 MiB a step instead of 474.7"}}) {
+    simulate("b.tessera", scheme + flags, 2);
+    const nlohmann::json found = compare("a.tessera", "b.tessera");
+    INFO(found["causes"].dump(2));
+    CHECK(found["changed"].get<std::string>().find(changed) != std::string::npos);
+    REQUIRE(!found["causes"].empty());
+    CHECK(found["causes"][0]["what"].get<std::string>().find("other collectives") == 0);
+    CHECK(found["causes"][0]["certain"] == true);
+  }
+  CHECK(run_tessera("compare a.tessera b.tessera").output.find("B has other collectives: all_") !=
+        std::string::npos);
+  CHECK(compare("a.tessera", "a.tessera")["changed"] == "");
+}
 
 TEST_CASE("compare names no cause that is not larger than what steps of a run differ by", "[cli]") {
   simulate("a.tessera", "");

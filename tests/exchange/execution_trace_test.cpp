@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "exchange/import/chakra.h"
 #include "exchange/import/protobuf.h"
 #include "tests/exchange/reading.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::exchange {
 namespace {
@@ -36,6 +39,30 @@ TEST_CASE("Chakra's nodes come after what they depend on, with their durations",
   CHECK(reduce.begin >= second.end);
   CHECK(reduce.kind == OpKind::reduce_scatter);
   CHECK(run.warnings().size() == 1);
+}
+
+TEST_CASE("Chakra as JSON says what the protobuf does, and calls of collectives are the host's",
+          "[exchange]") {
+  for (const char* const name : {"chakra_feeder.json", "chakra_jsonizer.json"}) {
+    INFO(name);
+    const test::TemporaryFolder folder;
+    const std::string path = folder.path() + "/1.0.2-chakra.0.0.4.json";
+    std::filesystem::copy_file(data_path(name), path);
+    ImportedRun run;
+    read_into(run, read_chakra_json, path);
+    REQUIRE(run.ranks().size() == 1);
+    CHECK(run.ranks()[0].rank == -1);  // the name says versions, no rank
+    REQUIRE(run.ranks()[0].spans.size() == 4);
+    REQUIRE(run.ranks()[0].collectives.size() == 1);
+    const auto gathered =
+        std::find_if(run.ranks()[0].spans.begin(), run.ranks()[0].spans.end(),
+                     [](const ImportedSpan& span) { return span.collective >= 0; });
+    CHECK(gathered->kind == OpKind::broadcast);
+    CHECK(collective_of(run, *gathered).bytes == Bytes{4096});
+    CHECK(gathered->end - gathered->begin == 28'000);
+    CHECK(gathered->begin >= span_named(run, "c10d::broadcast_(0)").end);
+    CHECK(span_named(run, "a kernel").begin >= gathered->end);
+  }
 }
 
 TEST_CASE("PyTorch's execution traces show what is inside of what, in order", "[exchange]") {

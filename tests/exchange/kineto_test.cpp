@@ -232,6 +232,30 @@ TEST_CASE("a profile that contradicts itself says so", "[kineto]") {
   CHECK(says("1 timeless events"));
 }
 
+TEST_CASE("lists of tensors have sizes, by gloo's own events and the ranks of their group",
+          "[kineto]") {
+  const Imports imports;
+  const auto done = test::require_value(imports.import({imports.file("lists.json", R"json({
+      "distributedInfo": {"backend": "gloo", "rank": 0, "world_size": 2, "pg_config": [
+        {"pg_name": "0", "pg_desc": "default_pg", "pg_size": 2, "ranks": [0, 1]}]},
+      "traceEvents": [
+      {"ph": "X", "cat": "cpu_op", "name": "c10d::allreduce_", "pid": 1, "tid": 1, "ts": 10,
+       "dur": 5, "args": {"Input Dims": [[[100]], [], [], [], [], []],
+       "Input type": ["TensorList", "", "", "", "Scalar", "Scalar"]}},
+      {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "pid": 1, "tid": 2,
+       "ts": 12, "dur": 9, "args": {"Input Dims": [[100]], "Input type": ["float"]}},
+      {"ph": "X", "cat": "cpu_op", "name": "c10d::allgather_", "pid": 1, "tid": 1, "ts": 30,
+       "dur": 5, "args": {"Input Dims": [[], [[50]], [], [], []],
+       "Input type": ["", "TensorList", "", "Scalar", "Scalar"]}},
+      {"ph": "X", "cat": "user_annotation", "name": "gloo:all_gather", "pid": 1, "tid": 2,
+       "ts": 32, "dur": 9, "args": {"Input Dims": [[50]], "Input type": ["float"]}}]})json")}));
+  CHECK(done.collectives == 2);
+  const analysis::Trace trace = imports.trace();
+  for (const auto& op : trace.ops()) {
+    if (is_collective(op.kind)) CHECK(op.bytes == Bytes{400});
+  }
+}
+
 TEST_CASE("files that cannot be imported are refused with a sentence", "[kineto]") {
   const Imports imports;
   const auto message = [&](const std::vector<std::string>& files) {

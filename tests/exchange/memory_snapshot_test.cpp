@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "exchange/import/file_rank.h"
 #include "tests/exchange/reading.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::exchange {
 namespace {
@@ -54,12 +56,28 @@ TEST_CASE("running out of memory is told with its numbers", "[exchange]") {
         "free, and of 62914560 that were reserved 36700260 were in use.");
 }
 
+TEST_CASE("a list of segments alone, as older versions gave, is a snapshot", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/segments.pickle";
+  std::ofstream(path) << "(l(dS'device'\nI0\nsS'address'\nI4096\nsS'total_size'\nI2097152\ns"
+                         "S'stream'\nI0\nsS'segment_type'\nS'small'\nsS'blocks'\n"
+                         "(l(dS'size'\nI512\nsS'state'\nS'active_allocated'\nsasa.";
+  ImportedRun run;
+  read_into(run, read_memory_snapshot, path);
+  REQUIRE(run.ranks().size() == 1);
+  REQUIRE(run.ranks()[0].memory.size() == 1);
+  CHECK(run.ranks()[0].memory[0].allocated == Bytes{512});
+  CHECK(run.ranks()[0].memory[0].reserved == Bytes{2097152});
+}
+
 TEST_CASE("the rank of a file is that behind the word or the last number", "[exchange]") {
   CHECK(rank_of_file("nccl_trace_rank_3", true) == 3);
   CHECK(rank_of_file("rank12.pickle", false) == 12);
   CHECK(rank_of_file("host7_rank-2_v1.json", true) == 2);
   CHECK(rank_of_file("dump_7.json", true) == 7);
   CHECK(rank_of_file("5", true) == 5);
+  CHECK(rank_of_file("chakra.3.et", true) == 3);
+  CHECK(rank_of_file("1.0.2-chakra.0.0.4.json", true) == -1);
   CHECK(rank_of_file("dump_7.json", false) == -1);
   CHECK(rank_of_file("snapshot.pickle", true) == -1);
   CHECK(rank_of_file("rank99999999999", true) == -1);

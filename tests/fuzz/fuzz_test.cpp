@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "tests/fuzz/heap_use.h"
 #include "tests/fuzz/mutated_bytes.h"
@@ -48,6 +49,13 @@ namespace {
 constexpr double seconds_max = 5;
 constexpr int endless_seconds = 60;
 constexpr std::int64_t heap_anyway = 64 << 20;
+
+// Mutations that failed once, by reader.
+constexpr std::pair<const char*, std::int64_t> failed_once[] = {{"dcp", 60'011'580},
+                                                                {"zero", 50'000'123},
+                                                                {"merge", 50'000'277},
+                                                                {"merge", 60'024'630},
+                                                                {"universal", 60'066'066}};
 
 std::int64_t number_of(const char* variable, std::int64_t otherwise) {
   const char* const text = std::getenv(variable);
@@ -201,6 +209,11 @@ TEST_CASE("no damaged file crashes a reader, runs for long, takes much or is bel
                 " TESSERA_MUTATIONS=1";
       INFO(running);
       damages.run(number);
+    }
+    for (const auto& [name, number] : failed_once) {
+      running = "the mutation " + std::to_string(number) + " of " + reader.name;
+      INFO(running);
+      if (reader.name == name) damages.run(number);
     }
     if (count < 1000) continue;
     std::printf("%s: %lld from %lld on, %lld of them read, slowest %.2f s of CPU\n",

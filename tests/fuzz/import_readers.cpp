@@ -115,6 +115,7 @@ std::vector<FuzzedReader> import_readers() {
   all.push_back(import_reader("rpd", {{"rpd.rpd"}}));
   all.push_back(import_reader("rocpd", {{"rocpd3.db"}, {"rocpd4.db"}}));
   all.push_back(import_reader("chakra", {{"chakra.0.et"}}));
+  all.push_back(import_reader("chakra_json", {{"chakra_feeder.json"}, {"chakra_jsonizer.json"}}));
   all.push_back(import_reader("execution", {{"execution_trace_102.json"}}));
   all.push_back(
       import_reader("inspector", {{"inspector.0.log"}, {"inspector.0.log", "inspector.1.log"}}));

@@ -34,6 +34,10 @@ DatabaseCopy copy_of(const std::string& bytes) {
   std::memcpy(copy, bytes.data(), bytes.size());
   sqlite3_deserialize(raw, "main", copy, size, size,
                       SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+  // A table may have become a view without an end before the next change is made.
+  constexpr int instructions_max = 50'000'000;
+  sqlite3_progress_handler(
+      raw, instructions_max, [](void*) { return 1; }, nullptr);
   return database;
 }
 

@@ -27,6 +27,7 @@ struct Scenario {
   double jitter = 0;
   std::uint64_t seed = 0;
   std::vector<sim::SlowRank> slow_ranks;
+  std::vector<sim::SlowLink> slow_links;
   int steps = 2;
   TrainingOptions training;
   FullyShardOptions fully_shard{.units = {"L1", "L2", "L3"}};
@@ -48,6 +49,7 @@ std::unique_ptr<LockstepRuntime> simulate(const Scenario& s, TraceSink* sink) {
                                           .seed = s.seed,
                                           .jitter = s.jitter,
                                           .slow_ranks = s.slow_ranks,
+                                          .slow_links = s.slow_links,
                                           .memory_per_rank = s.memory,
                                           .allocator = s.allocator,
                                           .sink = sink,
@@ -273,6 +275,27 @@ TEST_CASE("everybody waits for a slow rank", "[sim][lockstep]") {
   CHECK(slow.steps[1].wait[0] > 0);
   CHECK(slow.steps[1].wait[2] == 0);
   CHECK(even.steps[1].wait[0] == 0);
+}
+
+TEST_CASE("a slow link slows the collectives of its node alone, by its factor", "[sim][lockstep]") {
+  for (const Index group : {2, 4}) {  // shards inside of nodes, and over both
+    Scenario s;
+    s.fully_shard.shard_group = group;
+    test::VectorSink even, slow;
+    simulate(s, &even);
+    s.slow_links = {{1, 3.0}};
+    simulate(s, &slow);
+    const auto first_gather = [](const test::VectorSink& sink, Rank rank) {
+      for (const auto& span : sink.span_rows) {
+        const bool gather = sink.ops.at(span.op).kind == OpKind::all_gather;
+        if (gather && span.rank == rank) return span.end - span.ready;
+      }
+      return Time{0};
+    };
+    CHECK(first_gather(even, 0) > 0);
+    CHECK(first_gather(slow, 2) == 3 * first_gather(even, 2));
+    CHECK(first_gather(slow, 0) == (group == 2 ? 1 : 3) * first_gather(even, 0));
+  }
 }
 
 TEST_CASE("memory that does not fit is a result that names what holds it", "[sim][memory]") {

@@ -130,6 +130,7 @@ TEST_CASE("unusual settings are not taken for validated ones", "[error]") {
   check("GPUs are", false, [](O& o) { o.cluster = *load_cluster("mi300x", 1); });
   check("ranks", true, [](O& o) { o.cluster.nodes = 12'500; });
   check("on purpose", true, [](O& o) { o.slow_ranks = {{0, 1.5}}; });
+  check("on purpose", true, [](O& o) { o.slow_links = {{0, 1.5}}; });
   check("full or none", true,
         [](O& o) { o.training.checkpointing = ActivationCheckpointing::operators; });
 }

@@ -30,9 +30,12 @@ struct Cause {
   std::string what;             // "all_gather: transfers that compute does not hide"
   Time time = 0;                // ns per step
   std::vector<ChangedOps> ops;  // the largest differences first, three at most
-  // What steps of these runs differ by: means of equal runs do so by less in 99 of 100 cases. 0:
+  // What steps of these runs differ by: means of equal runs do so by less in 999 of 1000 cases. 0:
   // not known, as there is a single step.
   Time noise = 0;
+  // Something was changed for sure: other operations, or the same ones for another reason. Such
+  // causes come first, unless they are less than a tenth of the largest.
+  bool certain = false;
 };
 
 /// Means per steady step over the ranks, ns.
@@ -55,11 +58,12 @@ struct Comparison {
   std::int64_t ops_a = 0, ops_b = 0;  // of the steps that both have
   std::int64_t matched = 0;           // pairs
   std::int64_t other_reason = 0;      // of these: issued for another reason
+  std::string changed;                // collectives that are not alike in number or size, or ""
   bool collectives_only = false;      // one run was imported: the others are no operations of ours
   std::int32_t steps = 0;             // that both have
   std::vector<Rank> ranks;            // that both have recorded
   StepParts a, b;
-  std::vector<Cause> causes;    // the largest |time| first, those above their noise
+  std::vector<Cause> causes;    // certain ones and the largest |time| first, above their noise
   std::vector<Cause> chance;    // likewise, those that may be chance
   PeakMemory peak_a, peak_b;    // of the highest step and rank
   std::vector<OnlyInOne> only;  // the most operations first

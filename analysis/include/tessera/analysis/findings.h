@@ -22,10 +22,10 @@ namespace tessera::analysis {
 enum class FindingKind : std::uint8_t {
   failure,            // the run reported an error
   slow_rank,          // computes longer than the others, which wait for it
-  slow_link,          // its collectives take longer than those of other groups
+  slow_link,          // its collectives take longer than those of other groups, which lie alike
   late_gather,        // a unit is gathered too late, while others come in time
   unbalanced_memory,  // a rank holds more than the others
-  memory_growth,      // every step's peak is above the one before
+  memory_growth,      // the least that steps need rises all through the run, of all ranks or some
   fragmentation,      // nearly all memory is reserved, and much of that unused
 };
 

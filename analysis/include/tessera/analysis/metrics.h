@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -88,9 +89,17 @@ struct Outlier {
 /// than one of all stretches of a run of mere noise is by a chance of 3 % (at least 5.5; deviations
 /// are found from medians, so outliers do not widen them). A rank that waits least in collectives,
 /// or is exposed least, is the one that the others wait for: so both sides count. Where ranks
-/// always differ, as GPUs of one make do, an odd one is 5 deviations of that away as well. Of one
-/// or two ranks none is odd.
-std::vector<Outlier> outliers(const MetricTable& table);
+/// always differ, as GPUs of one make do, an odd one is 5 deviations of that away as well, or
+/// `at_least` (0.1: 10 %). Of one or two ranks none is odd.
+std::vector<Outlier> outliers(const MetricTable& table, std::optional<double> at_least = {});
+
+/// GPUs of one make compute by so much faster or slower for good (standard deviation).
+inline constexpr double usual_gpu_spread = 0.022;
+
+/// How far above the median a rank may be for good before that is a fault, and not how GPUs of one
+/// make differ: further than one of so many ranks is in one of 1,000 runs. A few ranks say little
+/// of how far they differ; in compute it then counts that GPUs usually do by 2 %.
+double usual_excess(const MetricTable& table);
 
 /// All of one metric.
 struct MetricFigures {

@@ -34,6 +34,12 @@ struct SlowRank {
   double factor = 1;
 };
 
+/// A node whose links are slow: collectives of groups with ranks on it take `factor` times as long.
+struct SlowLink {
+  Index node = 0;
+  double factor = 1;
+};
+
 /// What issuing takes the host; all 0: it is infinitely fast, and never blocked.
 struct HostCosts {
   Time kernel_ns = 0;       // per kernel
@@ -54,6 +60,7 @@ struct LockstepOptions {
   std::uint64_t seed = 0;
   double jitter = 0;  // kernels take 1 - jitter ... 1 + jitter of their time, uniformly
   std::vector<SlowRank> slow_ranks = {};
+  std::vector<SlowLink> slow_links = {};
   Spread spread = {};       // drawn from the seed
   HostCosts host = {};      // of issuing operations
   double contention = 0;    // share of their speed that kernels lose beside communication, below 1
@@ -74,7 +81,8 @@ struct LockstepOptions {
 
 class LockstepRuntime : public CheckedRuntime {
  public:
-  /// Fails: invalid_argument (sizes, a slow or recorded rank that does not exist), naming it.
+  /// Fails: invalid_argument (sizes, a slow or recorded rank or a slow node that does not exist),
+  /// naming it.
   static Result<std::unique_ptr<LockstepRuntime>> create(const LockstepOptions& options);
   /// Ends the last step and sends what is still buffered. Does not finish the sink.
   /// Fails: hazard, if the result of a collective was never used.

@@ -24,6 +24,7 @@ struct SimulateOptions {
   std::uint64_t seed = 0;
   double jitter = 0;
   std::vector<SlowRank> slow_ranks = {};
+  std::vector<SlowLink> slow_links = {};
   Scheme scheme = {};
   TrainingOptions training = {};
   std::int32_t steps = 4;

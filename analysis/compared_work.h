@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that two runs do not have alike: another number of them, or other sizes.
+//
+// The idea: times differ by chance, but what is issued does not. Where it differs it is a change
+// that somebody made, and what collectives expose follows from it.
+#pragma once
+
+#include <string>
+
+#include "analysis/op_pairs.h"
+#include "tessera/analysis/trace.h"
+
+namespace tessera::analysis {
+
+/// "all_reduce: 4 a step instead of 13, 474.7 MiB a step instead of 949.4"; "" if all are alike. Of
+/// steps [first, end).
+std::string changed_work(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end);
+
+/// Whether both runs compute the same operations.
+bool same_computations(const Trace& a, const Trace& b, const OpPairs& pairs);
+
+}  // namespace tessera::analysis
