@@ -170,6 +170,22 @@ TEST_CASE("of very many ranks and steps rank_step is read in parts, with the sam
         }());
 }
 
+TEST_CASE("what asks for steps in their order is not sorted again", "[query]") {
+  query::Query query = test::open_example();
+  for (const std::string order : {"step", "step, rank", "rank"}) {
+    INFO(order);
+    const std::string start = "SELECT step, sum(compute) AS c, count(*) AS n FROM rank_step ";
+    const std::string plan = answer(query, "EXPLAIN QUERY PLAN " + start + "GROUP BY " + order);
+    CHECK((plan.find("TEMP B-TREE") == std::string::npos) == (order != "rank"));
+  }
+  // A sum that hides the column from the table is sorted.
+  const std::string start = "SELECT step AS s, max(compute) AS c, count(*) AS n FROM rank_step ";
+  CHECK(answer(query, start + "GROUP BY step ORDER BY step") ==
+        answer(query, start + "GROUP BY step + 0 ORDER BY step + 0"));
+  CHECK(answer(query, start + "WHERE rank = 3 GROUP BY step") ==
+        answer(query, start + "WHERE rank = 3 GROUP BY step + 0"));
+}
+
 TEST_CASE("rank_step has the same rows, whether a file has them as rows or packed", "[query]") {
   const test::TemporaryFolder folder;
   query::Query rows = test::open_example();
