@@ -54,8 +54,8 @@ void collective_fields(const Surface& ui, TraceModel& model, ViewState& state,
   if (const auto* communicator = model.communicator(op)) {
     show("Group", fmt::format("{} of {} ranks", communicator->name, communicator->group_size));
   }
-  show("Bus bandwidth",
-       format_rate(facts.bus_bandwidth) + (op.algorithm.empty() ? "" : ", " + op.algorithm));
+  show("Bus bandwidth", format_rate(facts.bus_bandwidth));
+  if (!op.algorithm.empty()) show("Algorithm", op.algorithm);
   if (facts.kernel > 0) {
     show("Kernel on the device",
          format_time(facts.kernel) + ", " + format_rate(facts.kernel_bus_bandwidth));

@@ -129,10 +129,12 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
   state.fields["holders"] = title;
   if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});
   if (fails_ && !sampled_) {
-    say(ui.fonts.body, ui.colours().warn,
-        fmt::format("⚠ The samples of memory do not have this request: below is what they say of "
-                    "{}, which may be another moment of the host.",
-                    moment(moment_.time)));
+    const std::string words = fmt::format(
+        "⚠ The samples of memory do not have this request: below is what they say of {}, which may "
+        "be another moment of the host.",
+        moment(moment_.time));
+    say(ui.fonts.body, ui.colours().warn, words);
+    state.fields["holders/unsampled"] = words;
   }
   ImGui::SetCursorScreenPos({box.min.x, y});
   if (tab_button(ui, state, "Show in the timeline", "holders/timeline", false)) {

@@ -163,7 +163,9 @@ std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Met
       state.scroll_to_rank = true;
     }
   }
-  ImGui::Dummy({width, static_cast<float>(shape.rows) * cell + ui.theme.px(4)});
+  const float tall = static_cast<float>(shape.rows) * cell;
+  state.place("grid", at, {at.x + width, at.y + tall});
+  ImGui::Dummy({width, tall + ui.theme.px(4)});
   draw_scale(ui, state, metric, figures.scale, width);
   const analysis::Spread& spread = figures.spreads.front();
   if (spread.high == spread.low) return "all ranks alike";

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "query/text.h"
 #include "tessera/storage/trace_writer.h"
 #include "tests/query/answers.h"
 #include "tests/random.h"
@@ -200,6 +201,12 @@ TEST_CASE("rank_step has the same rows, whether a file has them as rows or packe
     INFO(sql);
     CHECK(answer(*packed, sql) == answer(rows, sql));
   }
+}
+
+TEST_CASE("a row of CSV has all its cells, also if the first ones are empty", "[query]") {
+  CHECK(query::csv_line({"", "", "3"}) == ",,3\n");
+  CHECK(query::csv_line({"", "2"}) == ",2\n");
+  CHECK(query::csv_line({""}) == "\"\"\n");
 }
 
 TEST_CASE("a query reads and nothing else, and its mistakes are sentences", "[query]") {
