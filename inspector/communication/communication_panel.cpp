@@ -135,8 +135,9 @@ void CommunicationPanel::draw_choices(Surface& ui, const TraceModel& model, View
   of("By unit", "communication/by unit", UsageBy::unit);
   of("All operations", "communication/by operation", UsageBy::operation);
   at.x += ui.theme.px(12);
-  if (!rows_.empty() && button("Copy as CSV", "communication/copy", false))
+  if (!rows_.empty() && button("Copy as CSV", "communication/copy", false)) {
     ImGui::SetClipboardText(usage_csv(rows_).c_str());
+  }
   ImGui::SetCursorScreenPos({left, at.y + ImGui::GetFrameHeight()});
 }
 

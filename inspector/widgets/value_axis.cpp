@@ -79,6 +79,7 @@ LogAxis::LogAxis(double least, double most, float px) : low(0), high(1), length(
   // Nothing lies on an edge, and one value alone in the middle.
   if (least < from * 1.05) from = round_below(from / 1.5);
   if (most > to / 1.05) to = round_above(to * 1.5);
+  if (to < 2.4 * from) from = round_below(from / 1.5);  // two marks would be too few
   low = std::log10(from);
   high = std::log10(to);
 }
