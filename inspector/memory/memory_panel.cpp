@@ -36,13 +36,17 @@ double top_of(const TraceModel& model, const MemoryPyramid& memory) {
 
 void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left) {
   const double step = round_step(scale.top, AxisUnit::memory);
+  const float tall = ui.fonts.small->FontSize;
+  float above = scale.y1 + 2 * tall;  // the last label
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
     // The title is above.
-    const float label = std::max(y - ui.fonts.small->FontSize / 2, scale.y0 - ui.theme.px(2));
+    const float label = std::max(y - tall / 2, scale.y0 - ui.theme.px(2));
+    if (above - label < tall) continue;  // no room for both
     draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label}, ui.theme.dim,
                     format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
+    above = label;
   }
 }
 
