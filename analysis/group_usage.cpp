@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/operation_name.h"
 #include "tessera/analysis/collectives.h"
 #include "tessera/analysis/median.h"
 
@@ -17,25 +18,25 @@ struct Sum {
   std::pair<Time, Time> costliest{-1, -1};  // exposed, duration
 };
 
-/// Calls `each(op, lane, index)` for collectives that begin in the range.
+/// Calls `each(op, lane, index)` for what begins in the range.
 template <class Each>
-void collectives_between(const Trace& trace, Lanes lanes, Time from, Time to, Each each) {
+void spans_between(const Trace& trace, Lanes lanes, Time from, Time to, Each each) {
   for (const storage::Lane* lane : lanes) {
     const auto first = std::lower_bound(lane->begin.begin(), lane->begin.end(), from);
     for (auto i = static_cast<std::size_t>(first - lane->begin.begin());
          i < lane->begin.size() && lane->begin[i] < to; ++i) {
-      const storage::OpRow& op = trace.op(lane->op[i]);
-      if (is_collective(op.kind)) each(op, *lane, i);
+      each(trace.op(lane->op[i]), *lane, i);
     }
   }
 }
 
-void add_collective(const Trace& trace, Lanes compute, const storage::OpRow& op,
-                    const storage::Lane& lane, std::size_t i, Sum& sum) {
+void add_span(const Trace& trace, Lanes compute, const storage::OpRow& op,
+              const storage::Lane& lane, std::size_t i, Sum& sum) {
   const SpanFacts facts = facts_of(trace, compute, lane, i);
   GroupUsage& usage = sum.usage;
   ++usage.count;
   usage.bytes += op.bytes;
+  usage.duration += facts.duration;
   usage.wait += facts.wait;
   usage.transfer += facts.transfer;
   usage.exposed += facts.exposed;
@@ -53,34 +54,50 @@ void add_collective(const Trace& trace, Lanes compute, const storage::OpRow& op,
 }  // namespace
 
 struct UsageSum::Sums {
-  std::map<std::tuple<std::int32_t, OpKind, std::string>, Sum> groups;
+  /// Communicator, kind, algorithm, name; what rows do not tell apart is alike in all of them.
+  using Key = std::tuple<std::int32_t, OpKind, std::string, std::string>;
+  Key key_of(const storage::OpRow& op) const {
+    switch (by) {
+      case UsageBy::unit: return {-1, op.kind, "", op.unit};
+      case UsageBy::operation: return {-1, OpKind::compute, "", operation_of(op)};
+      case UsageBy::group: break;
+    }
+    return {op.communicator, op.kind, op.algorithm, ""};
+  }
+
+  UsageBy by;
+  std::map<Key, Sum> groups;
   std::vector<TransferPoint> points;
 };
 
-UsageSum::UsageSum() : sums_(std::make_unique<Sums>()) {}
+UsageSum::UsageSum(UsageBy by) : sums_(new Sums{by, {}, {}}) {}
 UsageSum::~UsageSum() = default;
 
 void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
-  collectives_between(trace, lanes, from, to,
-                      [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
-                        add_collective(trace, compute, op, lane, i,
-                                       sums_->groups[{op.communicator, op.kind, op.algorithm}]);
-                        const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
-                        if (rate > 0) sums_->points.push_back({op.bytes, rate, op.kind, op.id});
-                      });
+  spans_between(trace, lanes, from, to,
+                [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
+                  const bool collective = is_collective(op.kind);
+                  if (!collective && sums_->by != UsageBy::operation) return;
+                  Sum& sum = sums_->groups[sums_->key_of(op)];
+                  sum.usage.kind = op.kind;
+                  add_span(trace, compute, op, lane, i, sum);
+                  if (!collective) return;
+                  const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
+                  if (rate > 0) sums_->points.push_back({op.bytes, rate, op.kind, op.id});
+                });
 }
 
 std::vector<GroupUsage> UsageSum::rows(const Trace& trace) const {
   std::vector<GroupUsage> rows;
   for (const auto& [key, sum] : sums_->groups) {
     GroupUsage usage = sum.usage;
-    const auto& [communicator, kind, algorithm] = key;
+    const auto& [communicator, kind, algorithm, name] = key;
     for (const auto& row : trace.info().communicators) {
       if (row.id != communicator) continue;
       usage.group = row.name;
       usage.group_size = row.group_size;
     }
-    usage.kind = kind;
+    usage.name = name;
     usage.algorithm = algorithm;
     if (!sum.bus_rates.empty()) {
       usage.bus_bandwidth = median(sum.bus_rates);
@@ -88,7 +105,9 @@ std::vector<GroupUsage> UsageSum::rows(const Trace& trace) const {
     }
     rows.push_back(std::move(usage));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const GroupUsage& a, const GroupUsage& b) {
+  const bool by_time = sums_->by == UsageBy::operation;
+  std::stable_sort(rows.begin(), rows.end(), [&](const GroupUsage& a, const GroupUsage& b) {
+    if (by_time) return a.duration > b.duration;
     return std::pair(a.exposed, a.transfer) > std::pair(b.exposed, b.transfer);
   });
   return rows;
@@ -103,8 +122,8 @@ std::vector<TransferPoint> UsageSum::points(std::size_t count) const {
 }
 
 std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compute, Time from,
-                                    Time to) {
-  UsageSum sum;
+                                    Time to, UsageBy by) {
+  UsageSum sum(by);
   sum.add(trace, lanes, compute, from, to);
   return sum.rows(trace);
 }

@@ -104,11 +104,16 @@ std::optional<Condition> condition_of(Bound bound, unsigned char op) {
   return std::nullopt;
 }
 
-/// Rows come rank by rank, so what is grouped by rank needs no sorting.
+/// What is grouped by that needs no sorting: 16 million rows of `rank_step` would be kept for it.
 bool comes_in_order(const TableKind& kind, const sqlite3_index_info& info) {
-  if (kind.parts != nullptr || info.nOrderBy != 1 || info.aOrderBy[0].desc != 0) return false;
-  const int column = info.aOrderBy[0].iColumn;
-  return column >= 0 && kind.columns[static_cast<std::size_t>(column)].bound == Bound::rank;
+  if (info.nOrderBy < 1 || info.nOrderBy > std::ssize(kind.order)) return false;
+  for (int k = 0; k < info.nOrderBy; ++k) {
+    const auto& wanted = info.aOrderBy[k];
+    if (wanted.desc != 0 || wanted.iColumn < 0) return false;
+    const Bound bound = kind.columns[static_cast<std::size_t>(wanted.iColumn)].bound;
+    if (bound != kind.order[static_cast<std::size_t>(k)]) return false;
+  }
+  return true;
 }
 
 int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {

@@ -69,8 +69,10 @@ std::int32_t parts_of(const analysis::Trace& trace) {
 
 }  // namespace
 
+constexpr Bound by_step[] = {Bound::step, Bound::rank};
+
 const TableKind rank_step_table = {
     "rank_step", step_columns,
-    []() -> std::unique_ptr<Rows> { return std::make_unique<StepRows>(); }, parts_of};
+    []() -> std::unique_ptr<Rows> { return std::make_unique<StepRows>(); }, parts_of, by_step};
 
 }  // namespace tessera::query

@@ -48,6 +48,8 @@ class Rows {
   virtual void value(std::size_t row, int column, Cell& cell) const = 0;
 };
 
+inline constexpr Bound by_rank[] = {Bound::rank};
+
 struct TableKind {
   const char* name;
   std::span<const ColumnKind> columns;
@@ -55,6 +57,8 @@ struct TableKind {
   // How many parts there are, each with rows of all ranks, of which `Wanted::rank` says which are
   // asked for; nullptr: a part is a rank.
   std::int32_t (*parts)(const analysis::Trace& trace) = nullptr;
+  // What its rows ascend by, the first first: what asks for that order needs no sorting.
+  std::span<const Bound> order = by_rank;
 };
 
 /// span, op_rank, memory_sample, allocation, rank_step, critical_path.

@@ -34,7 +34,7 @@ std::vector<std::string> texts_of(const std::vector<Value>& row) {
 
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
-  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + csv_of(cell);
+  for (std::size_t k = 0; k < cells.size(); ++k) line += (k == 0 ? "" : ",") + csv_of(cells[k]);
   // One empty cell would be an empty line, which readers skip.
   return (cells.size() == 1 && line.empty() ? "\"\"" : line) + "\n";
 }

@@ -10,6 +10,7 @@
 #include "inspector/app/banner.h"
 #include "inspector/app/commands.h"
 #include "inspector/app/panels.h"
+#include "inspector/app/top_bar.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
 
@@ -19,40 +20,7 @@ namespace {
 constexpr float top_height = 46;
 constexpr float gap_px = 6;
 constexpr float least_body = 40;  // of width and height: less shows nothing
-constexpr float between_tabs = 4;
-constexpr float before_buttons = 16;
 constexpr float help_column = 480;
-
-const char* theme_label(const Theme& theme) {
-  return theme.kind == ThemeKind::dark ? "Light" : "Dark";
-}
-
-// Tabs and buttons in a row.
-float tabs_width(const Surface& ui) {
-  const auto button = [](const char* label) {
-    return ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
-  };
-  float width = 0;
-  std::string_view last;
-  for (const PanelRow& row : panel_rows()) {
-    if (row.tab == last) continue;
-    last = row.tab;
-    width += button(row.tab) + ui.theme.px(between_tabs);
-  }
-  return width + ui.theme.px(before_buttons) + button("Split") + ui.theme.px(between_tabs) +
-         button(theme_label(ui.theme)) + ui.theme.px(between_tabs) + button("?");
-}
-
-// What is known of the run, in a line; imported ones have no scheme and no cluster.
-std::string facts_of(const TraceModel& model) {
-  const TraceRun& run = model.run();
-  std::string facts;
-  for (const std::string& fact : {run.scheme, format_many(run.ranks, "rank"), run.cluster,
-                                  format_many(model.step_count(), "step"), run.backend}) {
-    if (!fact.empty()) facts += (facts.empty() ? "" : "  ·  ") + fact;
-  }
-  return facts;
-}
 
 Status check_panels(const InspectOptions& options) {
   if (!options.beside.empty() && !options.below.empty()) {
@@ -186,58 +154,6 @@ void App::select_a_prefetch() {
   }
 }
 
-void App::draw_top_bar(Surface& ui, const Box& box) {
-  const Theme& theme = ui.theme;
-  const TraceRun& run = model_->run();
-  const float y = box.min.y + theme.px(13);
-  float x = box.min.x + theme.px(14);
-  // Tabs come first where there is little room, and begin at the left edge at most.
-  const float tabs = std::max(box.min.x + theme.px(8), box.max.x - theme.px(14) - tabs_width(ui));
-  const float live = draw_live(ui, tabs, box.min.y + theme.px(9));
-  ImGui::GetWindowDrawList()->PushClipRect(box.min, {live - theme.px(8), box.max.y}, true);
-  constexpr float title_share = 0.6F, title_px = 300;  // of the room, where a name is very long
-  const float room = std::max(live - theme.px(18) - x, 1.0F);
-  ImGui::PushFont(ui.fonts.title);
-  const std::string title =
-      fitted_middle(run.name, std::max(title_share * room, std::min(theme.px(title_px), room)));
-  ImGui::PopFont();
-  draw_text(ui.fonts.title, {x, y}, theme.text, title);
-  x += text_width(ui.fonts.title, title) + theme.px(18);
-  const std::string facts = facts_of(*model_);
-  draw_text(ui.fonts.body, {x, y + theme.px(2)}, theme.dim, facts);
-  ImGui::GetWindowDrawList()->PopClipRect();
-  ImGui::SetCursorScreenPos({tabs, box.min.y + theme.px(9)});
-  draw_tabs(ui);
-  ImGui::SameLine(0, theme.px(before_buttons));
-  if (tab_button(ui, state_, "Split", "split", shows_both_)) SecondPanel::toggle(state_);
-  ImGui::SameLine(0, theme.px(between_tabs));
-  const bool dark = theme.kind == ThemeKind::dark;
-  if (tab_button(ui, state_, theme_label(theme), "theme", false)) {
-    ui.wish.kind = dark ? ThemeKind::light : ThemeKind::dark;
-  }
-  ImGui::SameLine(0, theme.px(between_tabs));
-  if (tab_button(ui, state_, "?", "help", state_.show_help)) state_.show_help = !state_.show_help;
-}
-
-// A tab for each title; it looks pressed for all panels of that title. With Ctrl a click is about
-// the second panel.
-void App::draw_tabs(Surface& ui) {
-  const std::string_view shown = find_panel(state_.panel)->tab;
-  std::string_view last;
-  for (const PanelRow& row : panel_rows()) {
-    if (row.tab == last) continue;
-    if (!last.empty()) ImGui::SameLine(0, ui.theme.px(between_tabs));
-    last = row.tab;
-    const bool on = row.tab == shown;
-    if (!tab_button(ui, state_, row.tab, fmt::format("tab/{}", row.name), on)) continue;
-    if (ImGui::GetIO().KeyCtrl) {
-      SecondPanel::show(state_, row.name);
-    } else if (!on) {
-      state_.panel = row.name;
-    }
-  }
-}
-
 Panel& App::panel(const std::string& name) {
   std::unique_ptr<Panel>& panel = panels_[name];
   if (panel == nullptr) panel = find_panel(name)->make();
@@ -310,7 +226,8 @@ bool App::draw(Surface& ui) {
   ImGui::PopStyleVar();
   const float top = ui.theme.px(top_height);
   const float gap = ui.theme.px(gap_px);
-  draw_top_bar(ui, {{0, 0}, {screen.x, top}});
+  draw_top_bar(ui, *model_, state_, {{0, 0}, {screen.x, top}}, shows_both_,
+               [&](float right, float y) { return draw_live(ui, right, y); });
   const float banner = banner_height(ui, *model_);
   draw_banner(ui, *model_, state_, {{gap, top}, {screen.x - gap, top + banner}});
   const float head = banner > 0 ? top + banner + gap : top;

@@ -61,8 +61,6 @@ class App {
   std::pair<Time, Time> first_view();
   const Problem* first_failure(std::optional<Rank> rank) const;
   void select_a_prefetch();
-  void draw_top_bar(Surface& ui, const Box& box);
-  void draw_tabs(Surface& ui);
   float draw_live(Surface& ui, float right, float top);
   void look_for_more(Surface& ui);
   void renew(std::unique_ptr<TraceModel> newer);

@@ -29,20 +29,23 @@ class CommunicationPanel final : public Panel {
   struct Wanted {
     Rank rank = -1;
     Time from = 0, to = 0;
+    analysis::UsageBy by = analysis::UsageBy::group;
     bool operator==(const Wanted&) const = default;
   };
+  /// What the table is of, unless a range is measured.
+  enum class Scope : std::uint8_t { step, view, run };
+  std::pair<Time, Time> range_of(const TraceModel& model, const ViewState& state) const;
   static Found sum_up(analysis::Trace& trace, const Wanted& wanted);
   void find_out(const Surface& ui, TraceModel& model, ViewState& state);
   void take(bool waits);
+  void draw_choices(Surface& ui, const TraceModel& model, ViewState& state, ImVec2 at);
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
-  float draw_table(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
-  void draw_scatter(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
 
+  Scope scope_ = Scope::step;
+  analysis::UsageBy by_ = analysis::UsageBy::group;
   std::vector<analysis::GroupUsage> rows_;
   std::vector<analysis::TransferPoint> points_;
-  // The rank and the range that rows_ and points_ are of.
-  Rank rank_ = -1;
-  Time from_ = 0, to_ = 0;
+  Wanted shown_;  // what rows_ and points_ are of
   // A thread sums up what a long run has too many of for a frame.
   Wanted sought_;
   std::shared_ptr<std::optional<analysis::Trace>> source_;  // its own

@@ -138,6 +138,7 @@ void ComparePanel::draw_ops(const Surface& ui, TraceModel& model, ViewState& sta
   ImDrawList* draw = ImGui::GetWindowDrawList();
   std::map<std::pair<std::int32_t, int>, float> drawn;  // by stream and run: up to where
   hovered_ = nullptr;
+  seen_ = {};
   std::int32_t selected = -1;
   if (state.selection && state.selection->rank == rank_) {
     selected = state.selection->op;
@@ -163,6 +164,7 @@ void ComparePanel::draw_ops(const Surface& ui, TraceModel& model, ViewState& sta
       if (x1 <= free || x0 >= stretch.left + stretch.width || end <= stretch.left) continue;
       const Box bar{{x0, y}, {x1 - (x1 - x0 >= 4 ? 1 : 0), y + ui.theme.px(lane_height)}};
       const Colour colour = ui.colours().of(class_of(row));
+      seen_[static_cast<std::size_t>(class_of(row))] = true;
       const float ready = std::clamp(x_of(span.ready), bar.min.x, bar.max.x);
       draw->AddRectFilled(bar.min, {ready, bar.max.y}, mix(ui.theme.panel, colour, 72));
       draw->AddRectFilled({ready, bar.min.y}, bar.max, colour);
@@ -234,7 +236,7 @@ float ComparePanel::draw_blocks(Surface& ui, TraceModel& model, ViewState& state
   const float wide = right - box.min.x - theme.px(14);
   const float down = (theme.px(lane_height) - ui.fonts.small->FontSize) / 2;
   for (const Block& block : blocks_) {
-    const std::string name = fitted(model.stream(block.stream).name, wide);
+    const std::string name = fitted_middle(model.stream(block.stream).name, wide);
     draw_text_right(ui.fonts.small, {right - theme.px(12), block.y + down}, theme.dim, name);
     draw_text_right(ui.fonts.small, {right, block.y + down}, theme.text, "A");
     draw_text_right(ui.fonts.small, {right, block.y + down + theme.px(lane_height + lane_between)},
@@ -250,7 +252,26 @@ float ComparePanel::draw_blocks(Surface& ui, TraceModel& model, ViewState& state
   return y;
 }
 
-// Why a step of B takes longer or shorter, over the whole run.
+// The colours of operations, and what those of differences mean.
+float ComparePanel::draw_legends(const Surface& ui, const TraceModel& model, ViewState& state,
+                                 const Box& box) const {
+  std::vector<LegendEntry> entries;
+  for (int c = 0; c < op_class_count; ++c) {
+    const auto op_class = static_cast<OpClass>(c);
+    if (!seen_[static_cast<std::size_t>(c)]) continue;
+    entries.push_back({LegendMark::colour, ui.colours().of(op_class), model.class_name(op_class)});
+  }
+  state.fields["legend/compare"] = draw_legend(ui, entries, box);
+  const float y = box.min.y + legend_height(ui, entries, box.width()) + ui.theme.px(4);
+  const std::string words = fmt::format(
+      "Below each pair of lanes: how long B takes, from blue ({:.0f} % less) over neutral to "
+      "orange ({:.0f} % more); between outlines of memory: blue where B holds less, orange more",
+      100 * full_colour, 100 * full_colour);
+  draw_wrapped(ui.fonts.small, {box.min.x, y}, ui.theme.dim, words, box.width());
+  return y + wrapped_height(ui.fonts.small, words, box.width()) + ui.theme.px(14);
+}
+
+// Why the median step of B takes longer or shorter, over the whole run.
 float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) const {
   float y = box.min.y;
   const float wide = box.width(), number = ui.theme.px(90);
@@ -266,8 +287,8 @@ float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) c
   y += say(ui.fonts.strong, ui.theme.text,
            difference == 0
                ? std::string("Steps take as long in both runs")
-               : fmt::format("Why a step of B takes {} {}", format_time(std::abs(difference)),
-                             difference > 0 ? "longer" : "less"),
+               : fmt::format("Why the median step of B takes {} {}",
+                             format_time(std::abs(difference)), difference > 0 ? "longer" : "less"),
            wide);
   const bool roomy = wide > 3 * number;
   for (std::size_t k = 0; k < c.causes.size(); ++k) {
@@ -335,12 +356,7 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
     if (pairs_->ok()) {
       y = draw_compared_memory(ui, model, state, **pairs_, {{at.x, y}, {right, box.max.y}});
     }
-    const std::string words = fmt::format(
-        "Below each pair of lanes: how long B takes, from blue ({:.0f} % less) over neutral to "
-        "orange ({:.0f} % more); between outlines of memory: blue where B holds less, orange more",
-        100 * full_colour, 100 * full_colour);
-    draw_wrapped(ui.fonts.small, {x, y}, ui.theme.dim, words, right - x);
-    y += wrapped_height(ui.fonts.small, words, right - x) + ui.theme.px(14);
+    y = draw_legends(ui, model, state, {{x, y}, {right, box.max.y}});
     const bool beside = right - x > ui.theme.px(compare_width);
     const float half = beside ? x + (right - x) / 2 : right;
     const float causes =

@@ -3,8 +3,10 @@
 // takes in B, and why steps differ.
 #pragma once
 
+#include <array>
 #include <optional>
 
+#include "inspector/widgets/legend.h"
 #include "inspector/widgets/panel.h"
 #include "tessera/analysis/compare.h"
 #include "tessera/analysis/step_pairs.h"
@@ -30,6 +32,8 @@ class ComparePanel final : public Panel {
   void draw_difference(const Surface& ui, const ViewState& state, const Block& block,
                        const Box& box) const;
   void handle_mouse(const Surface& ui, TraceModel& model, ViewState& state, const Box& box);
+  float draw_legends(const Surface& ui, const TraceModel& model, ViewState& state,
+                     const Box& box) const;
   float draw_causes(Surface& ui, ViewState& state, const Box& box) const;
   float draw_kinds(Surface& ui, ViewState& state, const Box& box) const;
   std::int32_t stream_of(const analysis::ComparedOp& op) const;
@@ -40,6 +44,7 @@ class ComparePanel final : public Panel {
   std::int32_t step_ = -1;
   Rank rank_ = -1;
   std::vector<Block> blocks_;
+  std::array<bool, op_class_count> seen_{};  // the colours that are shown
   const analysis::ComparedOp* hovered_ = nullptr;
 };
 

@@ -14,6 +14,10 @@
 namespace tessera::inspector {
 namespace {
 
+constexpr float part_pad = 12;
+constexpr float small_cell = 24;    // px of a rank in the grid that stays below
+constexpr float least_facts = 290;  // px of what is said above it
+
 std::string words(std::string_view name) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '_', ' ');
@@ -50,8 +54,8 @@ void collective_fields(const Surface& ui, TraceModel& model, ViewState& state,
   if (const auto* communicator = model.communicator(op)) {
     show("Group", fmt::format("{} of {} ranks", communicator->name, communicator->group_size));
   }
-  show("Bus bandwidth",
-       format_rate(facts.bus_bandwidth) + (op.algorithm.empty() ? "" : ", " + op.algorithm));
+  show("Bus bandwidth", format_rate(facts.bus_bandwidth));
+  if (!op.algorithm.empty()) show("Algorithm", op.algorithm);
   if (facts.kernel > 0) {
     show("Kernel on the device",
          format_time(facts.kernel) + ", " + format_rate(facts.kernel_bus_bandwidth));
@@ -117,8 +121,11 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
   waited_for(ui, model, state, span, op.id);
 }
 
+// What the banner above all panels says is not said again.
 void draw_diagnostics(const Surface& ui, const TraceModel& model) {
+  const std::string banner = model.problems().empty() ? "" : model.problems().front().text;
   for (const auto& diagnostic : model.diagnostics()) {
+    if (diagnostic.message == banner) continue;
     if (diagnostic.severity == TraceDiagnostic::Severity::info) {
       ImGui::TextWrapped("%s", diagnostic.message.c_str());
       continue;
@@ -129,29 +136,51 @@ void draw_diagnostics(const Surface& ui, const TraceModel& model) {
   }
 }
 
+// A part of the panel with its own scroll bar.
+template <class Draw>
+void draw_part(const Surface& ui, const char* name, const Box& box, Draw draw) {
+  ImGui::SetCursorScreenPos(box.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(part_pad)));
+  ImGui::BeginChild(name, {box.width(), std::max(box.height(), 1.0F)}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  draw();
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
 }  // namespace
 
 void draw_details(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   state.place("details", box.min, box.max);
-  ImGui::SetCursorScreenPos(box.min);
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme.panel);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.theme.px(16), ui.theme.px(12)));
-  ImGui::BeginChild("details", {box.width(), box.height()}, false,
-                    ImGuiWindowFlags_AlwaysUseWindowPadding);
-  if (state.selection) {
-    draw_span(ui, model, state, *state.selection);
-    rule(ui);
-  }
-  draw_run_fields(ui, model, state, state.selection ? RunFields::brief : RunFields::all);
-  draw_diagnostics(ui, model);
-  rule(ui);
   const Time middle = state.time.from() + (state.time.to() - state.time.from()) / 2;
-  const std::string odd = draw_rank_grid(ui, model, state, analysis::Metric::compute,
-                                         model.step_at(middle), ImGui::GetContentRegionAvail().x);
-  if (!odd.empty()) subtitle(ui, odd);
-  ImGui::EndChild();
-  ImGui::PopStyleVar();
-  ImGui::PopStyleColor();
+  const float inside = box.width() - 2 * ui.theme.px(16);
+  const auto all_ranks = [&](float most_cell) {
+    return draw_rank_grid(ui, model, state, analysis::Metric::compute, model.step_at(middle),
+                          ImGui::GetContentRegionAvail().x, most_cell);
+  };
+  // The ranks stay in view below, whatever is said above, unless that leaves it no room.
+  const float grid = rank_grid_height(ui, model, inside, small_cell) + 2 * ui.theme.px(part_pad);
+  const bool apart = model.rank_count() > 1 && box.height() - grid > ui.theme.px(least_facts);
+  const float split = apart ? box.max.y - grid : box.max.y;
+  draw_part(ui, "details", {box.min, {box.max.x, split}}, [&] {
+    if (state.selection) {
+      draw_span(ui, model, state, *state.selection);
+      rule(ui);
+    }
+    draw_run_fields(ui, model, state, state.selection ? RunFields::brief : RunFields::all);
+    draw_diagnostics(ui, model);
+    if (apart || model.rank_count() < 2) return;
+    rule(ui);
+    const std::string odd = all_ranks(rank_cell_px);
+    if (!odd.empty()) subtitle(ui, odd);
+  });
+  if (!apart) return;
+  draw_part(ui, "ranks", {{box.min.x, split}, box.max}, [&] { all_ranks(small_cell); });
+  ImGui::GetWindowDrawList()->AddRectFilled({box.min.x + ui.theme.px(16), split},
+                                            {box.max.x - ui.theme.px(16), split + 1},
+                                            ui.theme.line);
 }
 
 }  // namespace tessera::inspector

@@ -116,7 +116,7 @@ void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
     say(ui.fonts.body, ui.colours().fail, "⚠ " + findings.status().message());
   } else if (findings->empty()) {
     state.fields["findings"] = "0";
-    say(ui.fonts.title, ui.theme.text, "✓ Nothing stands out");
+    say(ui.fonts.title, ui.theme.text, "✓ Nothing that costs much");
     say(ui.fonts.body, ui.theme.dim, what_was_looked_for);
   } else {
     state.fields["findings"] = std::to_string(findings->size());

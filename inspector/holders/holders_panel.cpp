@@ -44,6 +44,11 @@ const RankMemory& HoldersPanel::find_memory(TraceModel& model, const ViewState& 
   const RankMemory& shown = model.memory(state.rank);
   if (shown.pyramid == nullptr || !shown.by_steps) return shown;
   const std::optional<Time> cursor = state.pointed();
+  for (const storage::MemoryShortageRow& row : model.memory_shortages()) {
+    const bool in_view = state.time.from() <= row.time && row.time <= state.time.to();
+    if (cursor || row.rank != state.rank || !in_view) continue;
+    return model.memory_around(state.rank, model.step_at(row.time));
+  }
   const std::ptrdiff_t highest = shown.pyramid->highest(state.time.from(), state.time.to());
   if (!cursor && highest < 0) return shown;
   const Time moment = cursor ? *cursor : std::max(shown.pyramid->time(highest), state.time.from());
@@ -73,6 +78,10 @@ void HoldersPanel::find_out(TraceModel& model, const ViewState& state) {
   moment_ = {};
   if (sample < 0) return;
   moment_ = held_->at(memory.samples, model.buffers(), static_cast<std::size_t>(sample));
+  std::stable_sort(
+      moment_.holders.begin(), moment_.holders.end(), [](const Holder& a, const Holder& b) {
+        return a.bytes != b.bytes ? a.bytes > b.bytes : in_natural_order(a.name, b.name);
+      });
 }
 
 void HoldersPanel::find_shortage(TraceModel& model, const RankMemory& memory) {
@@ -80,15 +89,19 @@ void HoldersPanel::find_shortage(TraceModel& model, const RankMemory& memory) {
   for (const storage::MemoryShortageRow& row : model.memory_shortages()) {
     if (shortage_ != nullptr || row.rank != rank_) continue;
     const auto sample = analysis::sample_of(row, memory.samples);
-    if (!sample) continue;
+    // Samples that do not have the request at least say what was held then.
+    const std::ptrdiff_t then = memory.pyramid->at(row.time);
+    const bool near = memory.reach.first <= row.time && row.time <= memory.reach.second;
+    if (!sample && (then < 0 || !near)) continue;
     shortage_ = &row;
-    request_ = *sample;
+    sampled_ = sample.has_value();
+    request_ = sample.value_or(static_cast<std::size_t>(then));
   }
 }
 
 bool HoldersPanel::fails_in(const ViewState& state, const RankMemory& memory) const {
   if (shortage_ == nullptr) return false;
-  const Time time = memory.samples.time[request_];
+  const Time time = sampled_ ? memory.samples.time[request_] : shortage_->time;
   return state.time.from() <= time && time <= state.time.to();
 }
 
@@ -99,19 +112,30 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
     draw_wrapped(font, {box.min.x, y}, colour, words, box.width());
     y += wrapped_height(font, words, box.width()) + ui.theme.px(6);
   };
+  const auto moment = [&](Time time) {
+    return format_moment(time, state.time.to() - state.time.from());
+  };
   const std::string capacity = model.run().memory_per_rank > Bytes{}
                                    ? " of " + format_memory(model.run().memory_per_rank)
                                    : "";
   const std::string title =
-      fails_
-          ? fmt::format("Rank {} had no room for {} at {}", state.rank,
-                        request_text(model.buffers(), shortage_->buffer), format_time(moment_.time))
-          : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
-                        format_memory(moment_.allocated), capacity, format_time(moment_.time),
-                        pointed_ ? "at the cursor" : "the highest moment in view");
+      fails_ ? fmt::format("Rank {} had no room for {} at {}", state.rank,
+                           request_text(model.buffers(), shortage_->buffer),
+                           moment(sampled_ ? moment_.time : shortage_->time))
+             : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
+                           format_memory(moment_.allocated), capacity, moment(moment_.time),
+                           pointed_ ? "at the cursor" : "the highest moment in view");
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
   if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});
+  if (fails_ && !sampled_) {
+    const std::string words = fmt::format(
+        "⚠ The samples of memory do not have this request: below is what they say of {}, which may "
+        "be another moment of the host.",
+        moment(moment_.time));
+    say(ui.fonts.body, ui.colours().warn, words);
+    state.fields["holders/unsampled"] = words;
+  }
   ImGui::SetCursorScreenPos({box.min.x, y});
   if (tab_button(ui, state, "Show in the timeline", "holders/timeline", false)) {
     const auto [begin, end] = model.step_range(model.step_at(moment_.time));

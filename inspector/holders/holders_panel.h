@@ -32,7 +32,8 @@ class HoldersPanel final : public Panel {
   MemoryIcicle icicle_;
   const storage::MemoryShortageRow* shortage_ = nullptr;  // of the rank, in its model; or null
   std::size_t request_ = 0;                               // its sample
-  bool fails_ = false;                                    // in view
+  bool sampled_ = true;   // the samples have the request; else it is the last one before
+  bool fails_ = false;    // in view
   bool pointed_ = false;  // the moment is that under the mouse, elsewhere
   // The rank and the sample that they are of; -2: none yet.
   Rank rank_ = -1;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "inspector/widgets/drawing.h"
@@ -19,31 +18,6 @@ using analysis::Holder;
 constexpr int levels = 4;
 constexpr float level_px = 22, title_px = 24;
 constexpr float label_from_px = 28;  // narrower parts have none
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
-// "h.2" before "h.10".
-bool comes_before(const std::string& a, const std::string& b) {
-  std::size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const auto number = [](const std::string& text, std::size_t& at) {
-        std::uint64_t value = 0;
-        for (; at < text.size() && is_digit(text[at]); ++at) {
-          value = value * 10 + static_cast<std::uint64_t>(text[at] - '0');
-        }
-        return value;
-      };
-      const std::uint64_t x = number(a, i), y = number(b, j);
-      if (x != y) return x < y;
-      continue;
-    }
-    if (a[i] != b[j]) return a[i] < b[j];
-    ++i;
-    ++j;
-  }
-  return a.size() - i < b.size() - j;
-}
 
 std::size_t place_of(MemoryClass wanted) {
   const auto found = std::find(device_memory_stack.begin(), device_memory_stack.end(), wanted);
@@ -105,7 +79,7 @@ std::vector<IciclePart> icicle_of(const analysis::MemoryMoment& moment, const st
   if (all <= Bytes{}) return {};
   // The largest come first in the moment and stay so among the buffers of a class.
   std::stable_sort(holders.begin(), holders.end(), [](const Holder* a, const Holder* b) {
-    if (a->unit != b->unit) return comes_before(a->unit, b->unit);
+    if (a->unit != b->unit) return in_natural_order(a->unit, b->unit);
     return place_of(a->memory_class) < place_of(b->memory_class);
   });
   const double whole = static_cast<double>(all.value);
@@ -173,7 +147,7 @@ float MemoryIcicle::draw(const Surface& ui, ViewState& state, const analysis::Me
     if (place.width() < ui.theme.px(label_from_px)) continue;
     const Colour ink = part.level < 2 ? ui.theme.text : text_on(colour);
     std::string words = label_of(part, alone_);
-    words = part.level == 1 ? fitted_path(words, room) : fitted(words, room);
+    words = part.level % 2 == 1 ? fitted_path(words, room) : fitted(words, room);
     const std::string bytes = format_memory(part.bytes);
     const float y_text = y + std::floor((row - 1 - ui.fonts.small->FontSize) / 2);
     draw_text(ui.fonts.small, {place.min.x + ui.theme.px(4), y_text}, ink, words);

@@ -10,6 +10,7 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/value_axis.h"
 
 namespace tessera::inspector {
 namespace {
@@ -27,33 +28,25 @@ struct Scale {
 
 // The capacity belongs on the scale when the run comes near it.
 double top_of(const TraceModel& model, const MemoryPyramid& memory) {
-  const auto last = static_cast<std::ptrdiff_t>(memory.size()) - 1;
-  const auto peak = static_cast<double>(memory.reserved(last).value);
+  const auto peak = static_cast<double>(memory.most_reserved().value);
   const auto capacity = static_cast<double>(model.run().memory_per_rank.value);
   const double top = capacity > 0 && capacity < 1.7 * peak ? std::max(peak, capacity) : peak;
   return std::max(top, 1.0) * 1.08;
 }
 
-// 1, 2 or 5 times a power of two KiB, MiB, GiB: about four lines.
-double grid_step(double top) {
-  double unit = 1;
-  while (unit * 1024 <= top) unit *= 1024;
-  for (double factor = 1;; factor *= 10) {
-    for (double digit : {1.0, 2.0, 5.0}) {
-      if (top / (digit * factor * unit) <= 5) return digit * factor * unit;
-    }
-  }
-}
-
 void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left) {
-  const double step = grid_step(scale.top);
+  const double step = round_step(scale.top, AxisUnit::memory);
+  const float tall = ui.fonts.small->FontSize;
+  float above = scale.y1 + 2 * tall;  // the last label
   for (double bytes = 0; bytes < scale.top; bytes += step) {
     const float y = scale.y_of(bytes);
     ImGui::GetWindowDrawList()->AddRectFilled({left, y}, {box.max.x, y + 1}, ui.theme.line);
     // The title is above.
-    const float label = std::max(y - ui.fonts.small->FontSize / 2, scale.y0 - ui.theme.px(2));
+    const float label = std::max(y - tall / 2, scale.y0 - ui.theme.px(2));
+    if (above - label < tall) continue;  // no room for both
     draw_text_right(ui.fonts.small, {left - ui.theme.px(8), label}, ui.theme.dim,
                     format_memory(Bytes{static_cast<std::int64_t>(bytes)}));
+    above = label;
   }
 }
 
@@ -242,7 +235,7 @@ struct ClassRow {
   Bytes bytes;
 };
 
-// What is there, the largest band of the plot's top first.
+// What is there, in the order of the plot's bands from the top.
 std::vector<ClassRow> class_rows(const MemoryStack& stack) {
   std::vector<ClassRow> rows;
   for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
@@ -269,7 +262,8 @@ void draw_class_row(const Surface& ui, const ClassRow& row, const Box& box) {
   draw_text_right(ui.fonts.small, {box.max.x, box.min.y}, ui.theme.dim, bytes);
 }
 
-// One column of classes, two if one has not enough room, and the rest in a sum: none is left out.
+// One column of classes, two if one has not enough room, and the smallest in a sum: none is left
+// out.
 void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& state,
                   const Box& box) {
   const std::optional<Time> cursor = state.pointed();
@@ -289,8 +283,11 @@ void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& sta
   Bytes rest{};
   std::size_t more = 0;
   for (; rows.size() > lines * columns - (more > 0 ? 1 : 0); ++more) {
-    rest += rows.back().bytes;
-    rows.pop_back();
+    const auto least =
+        std::min_element(rows.begin(), rows.end(),
+                         [](const ClassRow& a, const ClassRow& b) { return a.bytes < b.bytes; });
+    rest += least->bytes;
+    rows.erase(least);
   }
   const float wide = columns == 1 ? right - x : (right - x - theme.px(16)) / 2;
   const auto place = [&](std::size_t k) {

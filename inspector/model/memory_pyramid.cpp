@@ -26,6 +26,7 @@ MemoryPyramid::MemoryPyramid(const std::vector<Time>& time, const std::vector<Me
     running[static_cast<std::size_t>(classes[i])] += delta[i];
     if (is_on_device(classes[i]) == on_device) sum += delta[i];
     consistent_ &= sum == allocated[i] && allocated[i] <= reserved[i];
+    most_reserved_ = std::max(most_reserved_, reserved[i]);
   }
   std::size_t below = size();
   while (below > 1) {

@@ -35,6 +35,8 @@ class MemoryPyramid {
   Time time(std::ptrdiff_t i) const { return (*time_)[static_cast<std::size_t>(i)]; }
   Bytes allocated(std::ptrdiff_t i) const;
   Bytes reserved(std::ptrdiff_t i) const;
+  /// The most that was reserved at any sample: an allocator gives memory back, too.
+  Bytes most_reserved() const { return most_reserved_; }
   /// The classes sum to the allocator's own counter at every sample.
   bool consistent() const { return consistent_; }
 
@@ -48,6 +50,7 @@ class MemoryPyramid {
   const std::vector<Bytes>* reserved_;
   std::vector<MemoryStack> checkpoints_;            // before sample 0, 64, 128, ...
   std::vector<std::vector<std::uint32_t>> levels_;  // index of the highest sample
+  Bytes most_reserved_{};
   bool consistent_ = true;
 };
 

@@ -9,6 +9,7 @@
 #include "inspector/timeline/time_header.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/legend.h"
 #include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
@@ -197,7 +198,8 @@ float ModelPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, co
                             Time moment) {
   const char* which = state.cursor ? "under the mouse" : pinned_ ? "chosen" : "the highest in view";
   std::string words =
-      fmt::format("Modules of rank {} at {}, {}", rank_, format_time(moment), which);
+      fmt::format("Modules of rank {} at {}, {}", rank_,
+                  format_moment(moment, state.time.to() - state.time.from()), which);
   if (pyramid_ != nullptr && pyramid_->at(moment) >= 0) {
     words +=
         fmt::format(": {} allocated", format_memory(pyramid_->allocated(pyramid_->at(moment))));
@@ -222,34 +224,34 @@ float ModelPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, co
     std::fill(open_.begin(), open_.end(), false);
     open_[0] = true;
   }
-  const float legend = ImGui::GetItemRectMax().x + ui.theme.px(16);
-  draw_legend(ui, model, state,
-              {{legend, y + ImGui::GetStyle().FramePadding.y}, {box.max.x, box.max.y}});
-  return y + ImGui::GetFrameHeight() + ui.theme.px(8);
+  const float buttons = ImGui::GetItemRectMax().x + ui.theme.px(16);
+  const std::vector<LegendEntry> colours = seen_colours(ui, model);
+  const float beside = legend_height(ui, colours, std::max(box.max.x - buttons, 1.0F));
+  // Beside the buttons if a line is enough.
+  const float frame = ImGui::GetFrameHeight();
+  const bool below = beside > frame;
+  const float tall = below ? legend_height(ui, colours, box.width()) + ui.theme.px(4) : 0;
+  const ImVec2 at = below ? ImVec2(box.min.x, y + frame + ui.theme.px(4))
+                          : ImVec2(buttons, y + ImGui::GetStyle().FramePadding.y);
+  state.fields["legend/model"] = draw_legend(ui, colours, {at, box.max});
+  return y + frame + tall + ui.theme.px(8);
 }
 
-// The colours that the last frame showed, as far as there is room.
-void ModelPanel::draw_legend(const Surface& ui, const TraceModel& model, ViewState& state,
-                             const Box& box) const {
-  float x = box.min.x;
-  std::string all;
-  const auto entry = [&](Colour colour, const std::string& words) {
-    all += (all.empty() ? "" : "; ") + words;
-    const float wide = ui.theme.px(17) + text_width(ui.fonts.small, words);
-    if (x + wide > box.max.x) return;
-    draw_swatch(ui, {x, box.min.y + ui.theme.px(3)}, colour, false);
-    draw_text(ui.fonts.small, {x + ui.theme.px(17), box.min.y + ui.theme.px(1)}, ui.theme.dim,
-              words);
-    x += wide + ui.theme.px(14);
+// The colours that the last frame showed.
+std::vector<LegendEntry> ModelPanel::seen_colours(const Surface& ui,
+                                                  const TraceModel& model) const {
+  std::vector<LegendEntry> entries;
+  const auto add = [&](Colour colour, const std::string& words) {
+    entries.push_back({LegendMark::colour, colour, words});
   };
   for (int c = 0; c < op_class_count; ++c) {
     const auto op_class = static_cast<OpClass>(c);
-    if (strips_.seen(op_class)) entry(ui.colours().of(op_class), model.class_name(op_class));
+    if (strips_.seen(op_class)) add(ui.colours().of(op_class), model.class_name(op_class));
   }
   if (strips_.seen_gathered()) {
-    entry(ui.colours().of(MemoryClass::unsharded_parameters), "parameters gathered");
+    add(ui.colours().of(MemoryClass::unsharded_parameters), "parameters gathered");
   }
-  state.fields["legend/model"] = all;
+  return entries;
 }
 
 void ModelPanel::draw_row(const Surface& ui, ViewState& state, const Places& places, int node,

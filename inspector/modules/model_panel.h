@@ -11,6 +11,7 @@
 #include "inspector/modules/module_memory.h"
 #include "inspector/modules/module_strips.h"
 #include "inspector/modules/module_tree.h"
+#include "inspector/widgets/legend.h"
 #include "inspector/widgets/panel.h"
 
 namespace tessera::inspector {
@@ -45,8 +46,7 @@ class ModelPanel final : public Panel {
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box, Time moment);
   void draw_rows(Surface& ui, TraceModel& model, ViewState& state, const Places& places);
   void draw_row(const Surface& ui, ViewState& state, const Places& places, int node, float top);
-  void draw_legend(const Surface& ui, const TraceModel& model, ViewState& state,
-                   const Box& box) const;
+  std::vector<LegendEntry> seen_colours(const Surface& ui, const TraceModel& model) const;
   void use_mouse(TraceModel& model, ViewState& state, const Places& places);
 
   std::unique_ptr<ModuleTree> tree_;

@@ -8,7 +8,9 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/legend.h"
 #include "inspector/widgets/op_text.h"
+#include "inspector/widgets/show_op.h"
 
 namespace tessera::inspector {
 namespace {
@@ -20,6 +22,7 @@ using analysis::PathSegment;
 using analysis::Shortening;
 
 constexpr float table_width = 800;   // px; wider, rows are hard to follow
+constexpr float beside_from = 1240;  // from which on two tables stand side by side
 constexpr float number_width = 110;  // of a column
 constexpr float least_name = 150;    // numbers are left out before names are shorter
 
@@ -40,13 +43,8 @@ Colour colour_of(const Surface& ui, const TraceModel& model, const PathSegment& 
 }
 
 void open_on_path(TraceModel& model, ViewState& state, Rank rank, std::int32_t op) {
-  state.selection = model.find(rank, op);
-  state.open_rank(rank);
+  show_op(model, state, rank, op);
   state.show_path = true;
-  if (!state.selection) return;
-  const analysis::SpanFacts facts = model.facts(*state.selection);
-  const Time around = std::max<Time>(4 * facts.duration, 1000);
-  state.time.show(facts.begin - around, facts.begin + facts.duration + around);
 }
 
 // "Step 1 takes 28.0 ms, 97.5 % of it in computations of rank 5"
@@ -75,29 +73,19 @@ std::string summary_of(const CriticalPath& path) {
 // The colours of the ribbon; returns where they end.
 float draw_colours(const Surface& ui, const TraceModel& model, const CriticalPath& path,
                    const Box& box) {
-  std::vector<std::pair<Colour, std::string>> entries;
+  std::vector<LegendEntry> entries;
   for (const PathSegment& segment : path.segments) {
     const bool host = segment.part == PathPart::host;
     std::string words = host ? "late host" : model.class_name(class_of(model.op(segment.op)));
     if (segment.part == PathPart::wait) words = "waits for ranks not recorded";
-    const std::pair entry{colour_of(ui, model, segment), std::move(words)};
-    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) {
-      entries.push_back(entry);
-    }
+    const LegendEntry entry{LegendMark::colour, colour_of(ui, model, segment), std::move(words)};
+    const bool there = std::any_of(entries.begin(), entries.end(), [&](const LegendEntry& other) {
+      return other.colour == entry.colour && other.words == entry.words;
+    });
+    if (!there) entries.push_back(entry);
   }
-  const float line = ui.fonts.small->FontSize + ui.theme.px(6);
-  float x = box.min.x, y = box.min.y;
-  for (const auto& [colour, words] : entries) {
-    const float wide = ui.theme.px(17) + text_width(ui.fonts.small, words);
-    if (x > box.min.x && x + wide > box.max.x) {
-      x = box.min.x;
-      y += line;
-    }
-    draw_swatch(ui, {x, y + ui.theme.px(2)}, colour, false);
-    draw_text(ui.fonts.small, {x + ui.theme.px(17), y}, ui.theme.text, words);
-    x += wide + ui.theme.px(18);
-  }
-  return y + line;
+  draw_legend(ui, entries, box);
+  return box.min.y + legend_height(ui, entries, box.width());
 }
 
 }  // namespace
@@ -154,8 +142,10 @@ float PathPanel::draw_ribbon(Surface& ui, TraceModel& model, ViewState& state,
   }
   state.place("path/ribbon", box.min, {box.min.x + width, box.min.y + height});
   float y = box.min.y + height + ui.theme.px(4);
-  draw_text(ui.fonts.small, {box.min.x, y}, ui.theme.dim, format_time(path.begin));
-  draw_text_right(ui.fonts.small, {box.min.x + width, y}, ui.theme.dim, format_time(path.end));
+  draw_text(ui.fonts.small, {box.min.x, y}, ui.theme.dim,
+            format_moment(path.begin, path.end - path.begin));
+  draw_text_right(ui.fonts.small, {box.min.x + width, y}, ui.theme.dim,
+                  format_moment(path.end, path.end - path.begin));
   y = draw_colours(ui, model, path, {{box.min.x, y + ui.theme.px(20)}, {box.max.x, box.max.y}});
   if (hovered != nullptr) {
     const storage::OpRow& op = model.op(hovered->op);
@@ -222,6 +212,23 @@ float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
   return y + theme.px(14);
 }
 
+// Below each other, or, where there is room for it, units and ranks beside operations.
+float PathPanel::draw_tables(Surface& ui, TraceModel& model, ViewState& state,
+                             const CriticalPath& path, const Box& box) {
+  const float gap = ui.theme.px(40);
+  const bool beside = box.width() > ui.theme.px(beside_from);
+  const float most = beside ? (box.width() - gap) / 2 : box.width();
+  const float wide = std::min(most, ui.theme.px(table_width));
+  const Box first{box.min, {box.min.x + wide, box.max.y}};
+  const float below = draw_rows(ui, model, state, path, PathGroup::operation, first);
+  const float left = beside ? first.max.x + gap : box.min.x;
+  float y = beside ? box.min.y : below;
+  for (const PathGroup group : {PathGroup::unit, PathGroup::rank}) {
+    y = draw_rows(ui, model, state, path, group, {{left, y}, {left + wide, box.max.y}});
+  }
+  return std::max(below, y);
+}
+
 void PathPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, ui.theme.panel);
   ImGui::SetCursorScreenPos(box.min);
@@ -229,7 +236,6 @@ void PathPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box
   const float pad = std::min(ui.theme.px(14), box.width() / 8);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float x = at.x + pad, right = at.x + box.width() - 2 * pad;
-  const float table = std::min(right, x + ui.theme.px(table_width));
   float y = at.y + ui.theme.px(12);
   const Time middle = state.time.from() + (state.time.to() - state.time.from()) / 2;
   const Result<CriticalPath>& path = model.critical_path(model.step_at(middle));
@@ -244,11 +250,9 @@ void PathPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box
     y = draw_ribbon(ui, model, state, *path, {{x, y}, {right, box.max.y}});
     const std::string words =
         "If these took 10 % less time, and everything else as long as it did:";
-    draw_wrapped(ui.fonts.strong, {x, y}, ui.theme.text, words, table - x);
-    y += wrapped_height(ui.fonts.strong, words, table - x) + ui.theme.px(6);
-    for (const PathGroup group : {PathGroup::operation, PathGroup::unit, PathGroup::rank}) {
-      y = draw_rows(ui, model, state, *path, group, {{x, y}, {table, box.max.y}});
-    }
+    draw_wrapped(ui.fonts.strong, {x, y}, ui.theme.text, words, right - x);
+    y += wrapped_height(ui.fonts.strong, words, right - x) + ui.theme.px(6);
+    y = draw_tables(ui, model, state, *path, {{x, y}, {right, box.max.y}});
   }
   ImGui::SetCursorScreenPos({x, y});
   ImGui::Dummy({1, 1});  // how far the window scrolls

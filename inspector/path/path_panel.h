@@ -20,6 +20,8 @@ class PathPanel final : public Panel {
                     const analysis::CriticalPath& path, const Box& box);
   float draw_rows(Surface& ui, TraceModel& model, ViewState& state,
                   const analysis::CriticalPath& path, analysis::PathGroup group, const Box& box);
+  float draw_tables(Surface& ui, TraceModel& model, ViewState& state,
+                    const analysis::CriticalPath& path, const Box& box);
 };
 
 }  // namespace tessera::inspector

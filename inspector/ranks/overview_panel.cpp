@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "inspector/ranks/heat_cells.h"
+#include "inspector/ranks/step_spread.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
 #include "inspector/widgets/rank_grid.h"
@@ -22,6 +23,7 @@ constexpr float side_width = 400;
 constexpr float spread_height = 190;
 constexpr float axis_width = 72;
 constexpr float highest_row = 44;
+constexpr std::size_t findings_shown = 4;
 
 }  // namespace
 
@@ -154,60 +156,46 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   hover_map(model, state, map);
 }
 
-void OverviewPanel::draw_spread(const Surface& ui, const Box& box) {
-  const Theme& theme = ui.theme;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const int steps = figures_->table.steps();
-  const Metric metric = figures_->table.metric();
-  const Box plot{{box.min.x + theme.px(axis_width), box.min.y + theme.px(34)},
-                 {box.max.x - theme.px(16), box.max.y - theme.px(14)}};
-  if (plot.width() < theme.px(40) || plot.height() < theme.px(30)) return;  // no room
-  ImGui::PushFont(ui.fonts.strong);
-  draw_text(ui.fonts.strong, {plot.min.x, box.min.y + theme.px(9)}, theme.text,
-            fitted(fmt::format("{}: lowest, median and highest rank of each step", name_of(metric)),
-                   plot.width()));
-  ImGui::PopFont();
-  std::int64_t most = 0;
-  for (const analysis::Spread& spread : figures_->spreads) most = std::max(most, spread.high);
-  const double top = std::max(static_cast<double>(most) * 1.1, 1.0);
-  const auto y_of = [&](auto v) {
-    return std::floor(plot.max.y -
-                      static_cast<float>(static_cast<double>(v) / top) * plot.height());
-  };
-  for (int k = 0; k <= 2; ++k) {
-    const float y = y_of(static_cast<double>(most) * k / 2);
-    draw->AddRectFilled({plot.min.x, y}, {plot.max.x, y + 1}, theme.line);
-    draw_text_right(ui.fonts.small, {plot.min.x - theme.px(8), y - ui.fonts.small->FontSize / 2},
-                    theme.dim, format_metric(metric, most * k / 2));
-  }
-  const auto x_of = [&](int step) {
-    return std::floor(plot.min.x +
-                      plot.width() * static_cast<float>(step) / static_cast<float>(steps));
-  };
-  for (int step = 0; step < steps; ++step) {
-    analysis::Spread s = figures_->spreads[static_cast<std::size_t>(step)];
-    const float x0 = x_of(step);
-    // Steps of one pixel are one mark: from the lowest to the highest of them.
-    for (; step + 1 < steps && x_of(step + 2) <= x0 + 1; ++step) {
-      const analysis::Spread& next = figures_->spreads[static_cast<std::size_t>(step) + 1];
-      s.low = std::min(s.low, next.low);
-      s.median = std::max(s.median, next.median);
-      s.high = std::max(s.high, next.high);
-    }
-    const float x1 = x_of(step + 1) - (steps <= 40 ? 2 : 0);
-    draw->AddRectFilled({x0, y_of(s.median)}, {x1, plot.max.y}, theme.raised);
-    draw->AddRectFilled({x0, y_of(s.high)}, {x1, std::max(y_of(s.low), y_of(s.high) + 1)},
-                        with_alpha(theme.accent, 70));
-    draw->AddRectFilled({x0, y_of(s.high) - 1}, {x1, y_of(s.high) + 1},
-                        ui.colours().of(OpClass::reduce_scatter));
-    draw->AddRectFilled({x0, y_of(s.median) - 1}, {x1, y_of(s.median) + 1}, theme.accent);
-  }
-}
-
 // Parts of a step as a time, as their median may be next to nothing; all else as a share.
 std::string OverviewPanel::excess_text(const analysis::Outlier& o) const {
   if (figures_->table.unit <= 0) return fmt::format("{:+.1f} %", 100 * o.excess);
   return (o.difference < 0 ? "−" : "+") + format_time(std::abs(o.difference));
+}
+
+// What is wrong with the run, in a line each; all that is known of it is a panel of its own.
+void OverviewPanel::draw_findings(Surface& ui, TraceModel& model, ViewState& state) {
+  heading(ui, "Findings");
+  const auto* const found = model.findings();
+  if (found == nullptr) {
+    ImGui::TextDisabled("Looking at all ranks and steps …");
+    return;
+  }
+  if (!found->ok()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.colours().fail);
+    ImGui::TextWrapped("⚠ %s", found->status().message().c_str());
+    ImGui::PopStyleColor();
+    return;
+  }
+  if ((*found)->empty()) {
+    ImGui::TextDisabled("✓ Nothing that costs much");
+    return;
+  }
+  for (std::size_t k = 0; k < std::min(findings_shown, (*found)->size()); ++k) {
+    const analysis::Finding& finding = (**found)[k];
+    ImGui::PushID(static_cast<int>(k));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = std::max(ImGui::GetContentRegionAvail().x, 1.0F);
+    if (ImGui::Selectable("##finding", false)) state.panel = "findings";
+    state.place(fmt::format("overview/finding/{}", k), ImGui::GetItemRectMin(),
+                ImGui::GetItemRectMax());
+    ImGui::PushFont(ui.fonts.body);
+    draw_text(ui.fonts.body, at, ui.theme.text, fitted("⚠ " + finding.title, width));
+    ImGui::PopFont();
+    state.fields[fmt::format("overview/finding/{}", k)] = finding.title;
+    ImGui::PopID();
+  }
+  const std::size_t more = (*found)->size() - std::min(findings_shown, (*found)->size());
+  if (more > 0) ImGui::TextDisabled("and %zu more", more);
 }
 
 void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& state) {
@@ -221,7 +209,7 @@ void OverviewPanel::draw_outliers(Surface& ui, TraceModel& model, ViewState& sta
   if (odd.empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme.dim);
     ImGui::TextWrapped(
-        "None: no rank is further from the median of its steps than chance explains, and 1 %%.");
+        "None: no rank is 1 %% off the median of its steps, and further than chance explains.");
     ImGui::PopStyleColor();
   }
   for (std::size_t k = 0; k < std::min<std::size_t>(odd.size(), 8); ++k) {
@@ -259,8 +247,12 @@ void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, 
                     ImGuiWindowFlags_AlwaysUseWindowPadding);
   draw_run_fields(ui, model, state, RunFields::brief);
   ImGui::Dummy({0, ui.theme.px(12)});
-  draw_outliers(ui, model, state);
+  draw_findings(ui, model, state);
   ImGui::Dummy({0, ui.theme.px(12)});
+  if (model.rank_count() > 1) {  // one alone stands out from nobody
+    draw_outliers(ui, model, state);
+    ImGui::Dummy({0, ui.theme.px(12)});
+  }
   const float width = ImGui::GetContentRegionAvail().x;
   draw_rank_grid(ui, model, state, figures_->table.metric(), state.step, width);
   if (model.rank_count() < 2) {
@@ -308,7 +300,7 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   const float split = std::min(box.max.y - spread, top + rows + ui.theme.px(26));
   draw_heat_map(ui, model, state, {{left.min.x, top}, {left.max.x, split - gap}});
   draw->AddRectFilled({left.min.x, split - gap}, {left.max.x, split}, ui.theme.ground);
-  draw_spread(ui, {{left.min.x, split}, left.max});
+  draw_step_spread(ui, *figures_, ui.theme.px(axis_width), {{left.min.x, split}, left.max});
   draw->PopClipRect();
   if (side < box.max.x) draw_side(ui, model, state, {{side, box.min.y}, box.max});
 }

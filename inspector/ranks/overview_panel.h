@@ -21,10 +21,10 @@ class OverviewPanel final : public Panel {
   void draw_map_axes(Surface& ui, const TraceModel& model, const Box& map);
   void draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map);
   void hover_map(TraceModel& model, ViewState& state, const Box& map);
-  void draw_spread(const Surface& ui, const Box& box);
   static void draw_waiting(const Surface& ui, const TraceModel& model, const Box& box);
   void draw_side(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   std::string excess_text(const analysis::Outlier& outlier) const;
+  static void draw_findings(Surface& ui, TraceModel& model, ViewState& state);
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
   const analysis::MetricFigures* figures_ = nullptr;  // this frame's; the model's

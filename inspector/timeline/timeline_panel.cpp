@@ -126,7 +126,8 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   ImGui::PushFont(ui.fonts.small);
   for (std::size_t k = 1; k < lanes.size(); ++k) {
     y += row.lane_height + lane_gap(ui, row.lane_height);
-    const std::string name = fitted(model.stream(lanes[k]).name, right - box.min.x - theme.px(4));
+    const std::string name =
+        fitted_middle(model.stream(lanes[k]).name, right - box.min.x - theme.px(4));
     const float middle = y + (row.lane_height - ui.fonts.small->FontSize) / 2;
     draw_text_right(ui.fonts.small, {right, middle}, theme.dim, name);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -31,6 +32,25 @@ std::string scaled(double value, double base, std::span<const char* const> units
 std::string format_time(Time ns) {
   static constexpr std::array units = {"ns", "µs", "ms", "s"};
   return scaled(static_cast<double>(ns), 1000, units);
+}
+
+std::string format_moment(Time time, Time range) {
+  static constexpr std::array units = {"s", "ms", "µs", "ns"};
+  constexpr int most_decimals = 3;
+  const double finest = static_cast<double>(std::max<Time>(range, 1)) / 100;
+  double unit = 1e9;
+  std::size_t k = 0;
+  const auto decimals = [&] {
+    const double digits = std::ceil(-std::log10(finest / unit) - 1e-9);
+    return unit > 1 ? std::max(0, static_cast<int>(digits)) : 0;
+  };
+  while (k + 1 < units.size() &&
+         (decimals() > most_decimals || unit > std::abs(static_cast<double>(time)))) {
+    unit /= 1000;
+    ++k;
+  }
+  return fmt::format("{:.{}f} {}", static_cast<double>(time) / unit,
+                     std::min(decimals(), most_decimals), units[k]);
 }
 
 std::string format_bytes(Bytes bytes) {

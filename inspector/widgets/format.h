@@ -10,7 +10,9 @@
 
 namespace tessera::inspector {
 
-std::string format_time(Time ns);        // "1.24 ms", "84.1 µs", "2.03 s"
+std::string format_time(Time ns);  // "1.24 ms", "84.1 µs", "2.03 s"
+/// A moment with as many digits as tell hundredths of `range` apart: "24287.12 ms".
+std::string format_moment(Time time, Time range);
 std::string format_bytes(Bytes bytes);   // "404.8 MB", "1.21 GB" (powers of 1000, as links count)
 std::string format_memory(Bytes bytes);  // "41.2 GiB" (powers of 1024, as GPUs count)
 std::string format_rate(double bytes_per_s);  // "301 GB/s"

@@ -14,5 +14,7 @@ std::string title_of(const storage::OpRow& op);
 std::string short_name(const std::string& path);
 /// The module that an op works for, or its unit.
 const std::string& subject_of(const storage::OpRow& op);
+/// "h.2" comes before "h.10".
+bool in_natural_order(const std::string& a, const std::string& b);
 
 }  // namespace tessera::inspector

@@ -75,6 +75,19 @@ GridShape shape_of(int ranks, int per_node) {
   return {per_cell, columns, (cells + columns - 1) / columns, false};
 }
 
+/// Where cells are in a grid `width` px wide.
+struct GridPlaces {
+  float cell, gap, node_gap;
+
+  GridPlaces(const Surface& ui, const GridShape& shape, int per_node, float width,
+             float most_cell_px)
+      : gap(shape.roomy ? ui.theme.px(2) : 1), node_gap(shape.roomy ? ui.theme.px(4) : 0) {
+    const float gaps = node_gap * static_cast<float>((shape.columns - 1) / per_node);
+    cell = std::clamp(std::floor((width - gaps) / static_cast<float>(shape.columns)), 1 + gap,
+                      ui.theme.px(most_cell_px));
+  }
+};
+
 /// What a cell shows: of its ranks the one furthest from the middle of the scale.
 Rank shown_rank(const analysis::MetricFigures& figures, Rank first, Rank end) {
   Rank furthest = first;
@@ -99,8 +112,20 @@ std::string cell_text(const TraceModel& model, Metric metric, std::int64_t value
 
 }  // namespace
 
+float rank_grid_height(const Surface& ui, const TraceModel& model, float width,
+                       float most_cell_px) {
+  const int per_node = std::max(1, model.run().ranks_per_node);
+  const GridShape shape = shape_of(model.rank_count(), per_node);
+  const float cells =
+      static_cast<float>(shape.rows) * GridPlaces(ui, shape, per_node, width, most_cell_px).cell;
+  const float spacing = ImGui::GetStyle().ItemSpacing.y;
+  // The heading, the cells, the scale and its numbers.
+  return ui.fonts.strong->FontSize + cells + ui.theme.px(2 + 4 + 12 + 4) +
+         ui.fonts.small->FontSize + 4 * spacing;
+}
+
 std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Metric metric,
-                           std::int32_t wanted_step, float width) {
+                           std::int32_t wanted_step, float width, float most_cell_px) {
   const std::int32_t ranks = model.rank_count();
   if (model.step_count() == 0 || ranks < 2) return "";
   const std::int32_t step = std::clamp(wanted_step, 0, model.last_step());
@@ -110,11 +135,7 @@ std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Met
   heading(ui, fmt::format("{} by rank, step {}", name_of(metric), step));
   const int per_node = std::max(1, model.run().ranks_per_node);
   const GridShape shape = shape_of(ranks, per_node);
-  const float node_gap = shape.roomy ? ui.theme.px(4) : 0;
-  const float gap = shape.roomy ? ui.theme.px(2) : 1;
-  const float gaps = node_gap * static_cast<float>((shape.columns - 1) / per_node);
-  const float cell = std::clamp(std::floor((width - gaps) / static_cast<float>(shape.columns)),
-                                1 + gap, ui.theme.px(40));
+  const auto [cell, gap, node_gap] = GridPlaces(ui, shape, per_node, width, most_cell_px);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   for (int k = 0; k * shape.per_cell < ranks; ++k) {
@@ -142,7 +163,9 @@ std::string draw_rank_grid(Surface& ui, TraceModel& model, ViewState& state, Met
       state.scroll_to_rank = true;
     }
   }
-  ImGui::Dummy({width, static_cast<float>(shape.rows) * cell + ui.theme.px(4)});
+  const float tall = static_cast<float>(shape.rows) * cell;
+  state.place("grid", at, {at.x + width, at.y + tall});
+  ImGui::Dummy({width, tall + ui.theme.px(4)});
   draw_scale(ui, state, metric, figures.scale, width);
   const analysis::Spread& spread = figures.spreads.front();
   if (spread.high == spread.low) return "all ranks alike";

@@ -26,7 +26,7 @@ void draw_run_fields(const Surface& ui, const TraceModel& model, ViewState& stat
   const std::string capacity =
       run.memory_per_rank > Bytes{0} ? " of " + format_memory(run.memory_per_rank) : "";
   const bool known = figures.peak_reserved > Bytes{0};
-  show("Peak memory", known ? format_memory(figures.peak_reserved) + capacity : "not known");
+  show("Peak reserved", known ? format_memory(figures.peak_reserved) + capacity : "not known");
   if (run.parameters > 0 && all) show("Parameters", format_count(run.parameters));
 }
 

@@ -146,15 +146,18 @@ void write_trace(const MadeTrace& made, const std::string& path) {
   REQUIRE(!(*writer)->content_hash().empty());
 }
 
-void damage(const std::string& path) {
+void change(const std::string& path, const std::string& sql) {
   sqlite3* database = nullptr;
   REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
-  for (const char* table : {"span_chunk", "memory_chunk"}) {
-    const std::string sql = std::string("update ") + table + " set data = zeroblob(length(data))";
-    INFO(sql << ": " << sqlite3_errmsg(database));
-    CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-  }
+  INFO(sql << ": " << sqlite3_errmsg(database));
+  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(database);
+}
+
+void damage(const std::string& path) {
+  for (const std::string table : {"span_chunk", "memory_chunk"}) {
+    change(path, "update " + table + " set data = zeroblob(length(data))");
+  }
 }
 
 }  // namespace tessera::inspector

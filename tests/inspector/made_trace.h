@@ -25,6 +25,8 @@ inline constexpr Time made_step = 1'000'000;
 
 /// Writes it to `path`; the same bytes for the same description.
 void write_trace(const MadeTrace& made, const std::string& path);
+/// Changes the file at `path` by a statement.
+void change(const std::string& path, const std::string& sql);
 /// Damages the memory samples and spans of all ranks in the file at `path`.
 void damage(const std::string& path);
 

@@ -22,9 +22,9 @@ inline std::string cell_text(const query::Value& value) {
 inline std::string answer(query::Query& query, const std::string& sql) {
   std::string text;
   const auto add = [&](const auto& cells, auto text_of_cell) {
-    std::string line;
-    for (const auto& cell : cells) line += (line.empty() ? "" : ",") + text_of_cell(cell);
-    text += line + "\n";
+    std::size_t k = 0;
+    for (const auto& cell : cells) text += (k++ == 0 ? "" : ",") + text_of_cell(cell);
+    text += "\n";
   };
   const Status status = query.run(
       sql, {[&](const auto& names) { add(names, [](const std::string& name) { return name; }); },

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "query/text.h"
 #include "tessera/storage/trace_writer.h"
 #include "tests/query/answers.h"
 #include "tests/random.h"
@@ -170,6 +171,22 @@ TEST_CASE("of very many ranks and steps rank_step is read in parts, with the sam
         }());
 }
 
+TEST_CASE("what asks for steps in their order is not sorted again", "[query]") {
+  query::Query query = test::open_example();
+  for (const std::string order : {"step", "step, rank", "rank"}) {
+    INFO(order);
+    const std::string start = "SELECT step, sum(compute) AS c, count(*) AS n FROM rank_step ";
+    const std::string plan = answer(query, "EXPLAIN QUERY PLAN " + start + "GROUP BY " + order);
+    CHECK((plan.find("TEMP B-TREE") == std::string::npos) == (order != "rank"));
+  }
+  // A sum that hides the column from the table is sorted.
+  const std::string start = "SELECT step AS s, max(compute) AS c, count(*) AS n FROM rank_step ";
+  CHECK(answer(query, start + "GROUP BY step ORDER BY step") ==
+        answer(query, start + "GROUP BY step + 0 ORDER BY step + 0"));
+  CHECK(answer(query, start + "WHERE rank = 3 GROUP BY step") ==
+        answer(query, start + "WHERE rank = 3 GROUP BY step + 0"));
+}
+
 TEST_CASE("rank_step has the same rows, whether a file has them as rows or packed", "[query]") {
   const test::TemporaryFolder folder;
   query::Query rows = test::open_example();
@@ -184,6 +201,12 @@ TEST_CASE("rank_step has the same rows, whether a file has them as rows or packe
     INFO(sql);
     CHECK(answer(*packed, sql) == answer(rows, sql));
   }
+}
+
+TEST_CASE("a row of CSV has all its cells, also if the first ones are empty", "[query]") {
+  CHECK(query::csv_line({"", "", "3"}) == ",,3\n");
+  CHECK(query::csv_line({"", "2"}) == ",2\n");
+  CHECK(query::csv_line({""}) == "\"\"\n");
 }
 
 TEST_CASE("a query reads and nothing else, and its mistakes are sentences", "[query]") {

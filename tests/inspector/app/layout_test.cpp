@@ -113,6 +113,15 @@ TEST_CASE("no text lies on another at 60 sizes and scales", "[inspector][layout]
   }
 }
 
+TEST_CASE("no text lies on another in any panel at any size and scale", "[.every-layout]") {
+  const std::string gpt2 = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
+  for (const PanelRow& row : panel_rows()) {
+    for (const auto& [width, height] : sizes) {
+      for (const float scale : scales) check_layout(gpt2, row.name, width, height, scale);
+    }
+  }
+}
+
 TEST_CASE("no text of two panels lies on another", "[inspector][layout]") {
   const std::string gpt2 = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
   const auto rows = panel_rows();

@@ -1,42 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page that opens traces.
+#include "tests/inspector/app/start.h"
+
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "inspector/app/shell.h"
-#include "tests/inspector/app/session.h"
 #include "tests/inspector/golden.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera::inspector {
 namespace {
-
-const std::string bundled_folder = std::string(TESSERA_SOURCE_DIR) + "/traces";
-
-struct Start {
-  std::unique_ptr<Shell> shell;
-  Headless screen;
-
-  explicit Start(InspectOptions options = {}, int width = 1280, int height = 720)
-      : screen(width, height, options.theme.value_or(ThemeKind::dark),
-               options.scale.value_or(1.0F)) {
-    options.traces = bundled_folder;
-    auto opened = Shell::open(options);
-    REQUIRE(opened.ok());
-    shell = std::move(opened).value();
-    steps(3);
-  }
-  void steps(int count) {
-    for (int k = 0; k < count; ++k) screen.step([&](Surface& ui) { shell->draw(ui); });
-  }
-  void click(const std::string& widget) {
-    auto& widgets = shell->start().state().widgets;
-    REQUIRE(widgets.contains(widget));
-    const Box box = widgets[widget];  // the page may be gone after the first frame
-    click_into(box, screen, [this](int count) { steps(count); });
-  }
-};
 
 TEST_CASE("the first page", "[inspector][app][start][golden]") {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {

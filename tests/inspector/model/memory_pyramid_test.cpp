@@ -27,7 +27,7 @@ Samples random_samples(test::Random& random, std::int64_t count) {
     if (held[c] > Bytes{0} && random.chance(60)) delta = -held[c];
     held[c] += delta;
     allocated += delta;
-    reserved = std::max(reserved, allocated);
+    reserved = std::max(random.chance(5) ? Bytes{} : reserved, allocated);  // given back, rarely
     s.time.push_back(at);
     s.classes.push_back(static_cast<MemoryClass>(c));
     s.delta.push_back(delta);
@@ -48,6 +48,7 @@ TEST_CASE("a peak of one event is visible at every zoom", "[inspector][memory]")
   const Samples s = random_samples(random, 1 + random.below(3000));
   const MemoryPyramid pyramid = pyramid_of(s);
   CHECK(pyramid.consistent());
+  CHECK(pyramid.most_reserved() == *std::max_element(s.reserved.begin(), s.reserved.end()));
   const Time end = s.time.back() + 10;
   for (const int columns : {1, 7, 100, 1400}) {
     Bytes highest{};

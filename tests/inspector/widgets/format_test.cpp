@@ -23,5 +23,15 @@ TEST_CASE("numbers are written with three digits and a unit", "[inspector][forma
   CHECK(format_many(64, "rank") == "64 ranks");
 }
 
+TEST_CASE("moments have the digits that tell them apart in what is shown", "[inspector][format]") {
+  CHECK(format_moment(24'287'123'456, 12'000'000) == "24287.1 ms");
+  CHECK(format_moment(24'287'123'456, 2'000'000) == "24287.12 ms");
+  CHECK(format_moment(24'287'123'456, 24'000'000'000) == "24.3 s");
+  CHECK(format_moment(24'287'123'456, 1'200'000'000) == "24.29 s");
+  CHECK(format_moment(37'500'000, 14'000'000) == "37.5 ms");
+  CHECK(format_moment(0, 14'000'000) == "0 ns");
+  CHECK(format_moment(1'234, 10) == "1234 ns");
+}
+
 }  // namespace
 }  // namespace tessera::inspector

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communication of one rank by process group, kind and algorithm, in any range of time.
+// Communication of one rank by process group, kind and algorithm, or by unit, and all of its
+// operations by kind and phase, in any range of time.
 //
 // The idea: people ask which group costs what, so a row is what one group does for one purpose,
 // with rates by bytes over time (algbw) and per link (busbw), as nccl-tests define them, and the
@@ -19,14 +20,23 @@
 
 namespace tessera::analysis {
 
+/// What a row is about.
+enum class UsageBy : std::uint8_t {
+  group,     // collectives of a process group, by kind and algorithm
+  unit,      // collectives of a unit, by kind
+  operation  // everything, by kind and phase: "backward compute"
+};
+
 /// Times are ns of the rank, rates bytes/s; 0 where there is none.
 struct GroupUsage {
+  std::string name;   // the unit or the operation; "" of groups
   std::string group;  // the communicator's name
   std::int32_t group_size = 0;
   OpKind kind = OpKind::all_gather;
   std::string algorithm;  // "" if unknown
   std::int64_t count = 0;
   Bytes bytes{};                   // sum
+  Time duration = 0;               // sum
   Time wait = 0;                   // sum: until the last member had come
   Time transfer = 0;               // sum: from then on
   Time exposed = 0;                // sum: parts of both in which the rank computes nothing
@@ -35,10 +45,10 @@ struct GroupUsage {
   std::int32_t costliest = -1;     // the op with the longest exposed part, or else the longest
 };
 
-/// Collectives that begin in [from, to) on the rank of `lanes`, the most exposed rows first, then
-/// those with the longest transfers; equal ones by group and kind.
+/// What begins in [from, to) on the rank of `lanes`: the most exposed rows first, then those with
+/// the longest transfers, equal ones by group and kind; all operations by their time.
 std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compute, Time from,
-                                    Time to);
+                                    Time to, UsageBy by = UsageBy::group);
 
 /// One collective as a point of size and rate.
 struct TransferPoint {
@@ -59,7 +69,7 @@ std::vector<TransferPoint> transfer_points(const Trace& trace, Lanes lanes, Time
 ///   show(sum.rows(trace), sum.points(3000));
 class UsageSum {
  public:
-  UsageSum();
+  explicit UsageSum(UsageBy by = UsageBy::group);
   ~UsageSum();
 
   /// What begins in [from, to); `lanes` and `compute` have these spans and all that hides them.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/analysis/group_usage.h"
+
+#include <catch2/catch.hpp>
+
+namespace tessera::analysis {
+namespace {
+
+struct Totals {
+  std::int64_t count = 0, bytes = 0;
+  Time duration = 0, wait = 0, transfer = 0, exposed = 0;
+  bool operator==(const Totals&) const = default;
+};
+
+Totals totals(const std::vector<GroupUsage>& rows) {
+  Totals t;
+  for (const GroupUsage& row : rows) {
+    t.count += row.count;
+    t.bytes += row.bytes.value;
+    t.duration += row.duration;
+    t.wait += row.wait;
+    t.transfer += row.transfer;
+    t.exposed += row.exposed;
+  }
+  return t;
+}
+
+TEST_CASE("groups and units come to the same, and all operations to every span",
+          "[analysis][usage]") {
+  const std::string path = std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera";
+  const auto trace = Trace::open(path);
+  REQUIRE(trace.ok());
+  const auto lanes = trace->reader().lanes(5, 0, trace->info().end + 1);
+  REQUIRE(lanes.ok());
+  std::vector<const storage::Lane*> all;
+  for (const storage::Lane& lane : *lanes) all.push_back(&lane);
+  const auto compute = compute_lanes(*trace, *lanes);
+  for (const auto& [from, to] :
+       {std::pair<Time, Time>{0, trace->info().end + 1}, {10'000'000, 30'000'000}, {5, 5}}) {
+    INFO(from << " to " << to);
+    const auto by = [&](UsageBy what) { return group_usage(*trace, all, compute, from, to, what); };
+    CHECK(totals(by(UsageBy::unit)) == totals(by(UsageBy::group)));
+    std::int64_t spans = 0;
+    Time duration = 0;
+    for (const storage::Lane& lane : *lanes) {
+      for (std::size_t i = 0; i < lane.begin.size(); ++i) {
+        if (lane.begin[i] < from || lane.begin[i] >= to) continue;
+        ++spans;
+        duration += lane.end[i] - lane.begin[i];
+      }
+    }
+    const std::vector<GroupUsage> operations = by(UsageBy::operation);
+    CHECK(totals(operations).count == spans);
+    CHECK(totals(operations).duration == duration);
+    const auto longer = [](const GroupUsage& a, const GroupUsage& b) {
+      return a.duration > b.duration;
+    };
+    CHECK(std::is_sorted(operations.begin(), operations.end(), longer));
+    for (const GroupUsage& row : operations) CHECK_FALSE(row.name.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tessera::analysis

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a frame of each panel costs on a trace, while one pans and zooms through it.
+//
+//   bench_frames run.tessera [WIDTHxHEIGHT [SCALE]]
+#include <fmt/format.h>
+#include <time.h>
+
+#include <cstdlib>
+
+#include "inspector/app/app.h"
+#include "inspector/app/panels.h"
+#include "inspector/render/headless.h"
+#include "tests/bench/measure.h"
+
+namespace tessera::inspector {
+namespace {
+
+constexpr int warm_frames = 20, frames = 120;
+constexpr Time settles_ns = 20'000'000'000;  // at most, of what threads find out
+
+double cpu_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
+int measure(const std::string& path, int width, int height, float scale) {
+  fmt::print("{}x{}, scale {}: CPU ms of the window's thread, without rasterising\n", width, height,
+             scale);
+  fmt::print("  {:<14} {:>8} {:>8} {:>8} {:>9}\n", "panel", "first", "median", "most", "vertices");
+  for (const PanelRow& row : panel_rows()) {
+    InspectOptions options{.path = path, .width = width, .height = height, .panel = row.name};
+    if (std::string_view(row.name) == "compare") options.against = path;
+    const double before = cpu_ms();
+    auto app = App::open(options);
+    if (!app.ok()) {
+      fmt::print("  {:<14} {}\n", row.name, app.status().message());
+      continue;
+    }
+    Headless screen(width, height, ThemeKind::dark, scale);
+    const auto step = [&] {
+      screen.step([&](Surface& ui) {
+        ui.scripted = false;  // as in a window: threads find out what takes long
+        (*app)->draw(ui);
+      });
+    };
+    step();
+    const double first = cpu_ms() - before;
+    const Time from = bench::now();
+    for (int k = 0; k < warm_frames || ((*app)->state().busy && bench::now() - from < settles_ns);
+         ++k) {
+      step();
+    }
+    std::vector<double> times;
+    int vertices = 0;
+    for (int k = 0; k < frames; ++k) {
+      TimeView& view = (*app)->state().time;
+      k % 8 < 4 ? view.pan(0.05) : view.zoom(k % 32 < 16 ? 0.8 : 1.25, 0.5);
+      if (k == frames / 2) view.show(0, (*app)->model().info().end);
+      const double start = cpu_ms();
+      step();
+      times.push_back(cpu_ms() - start);
+      vertices = std::max(vertices, screen.vertex_count());
+    }
+    fmt::print("  {:<14} {:>8.1f} {:>8.2f} {:>8.2f} {:>9}\n", row.name, first, bench::median(times),
+               *std::max_element(times.begin(), times.end()), vertices);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tessera::inspector
+
+int main(int count, char** words) {
+  int width = 1920, height = 1080;
+  if (count < 2 || (count > 2 && std::sscanf(words[2], "%dx%d", &width, &height) != 2)) {
+    fmt::print("bench_frames TRACE [WIDTHxHEIGHT [SCALE]]\n");
+    return 2;
+  }
+  const float scale = count > 3 ? std::strtof(words[3], nullptr) : 1.0F;
+  return tessera::inspector::measure(words[1], width, height, scale);
+}
