@@ -9,6 +9,7 @@
 
 #include "storage/checksum.h"
 #include "storage/encoding.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 namespace {
@@ -71,6 +72,7 @@ std::int64_t chunk_checksum(const ChunkHeader& header, std::span<const std::uint
 void encode_spans(std::span<const SpanEntry> spans, ChunkHeader& header,
                   std::vector<std::uint8_t>& data) {
   const std::size_t n = spans.size();
+  TESSERA_ASSERT(n >= 1 && n <= chunk_count_max, "a chunk has entries, and room for so many");
   header.count = static_cast<std::int64_t>(n);
   header.t0 = spans.front().begin;
   header.t1 = spans.front().end;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/column_kernels.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 namespace {
@@ -174,7 +175,9 @@ void put(std::span<const std::int64_t> column, const Choice& choice,
     default:
       for (const std::int64_t value : column) out = put_varint(zigzag(value), out);
   }
-  bytes.resize(static_cast<std::size_t>(out - bytes.data()));
+  const auto end = static_cast<std::size_t>(out - bytes.data());
+  TESSERA_ASSERT(end == start + 1 + choice.size, "a form takes the bytes that were counted for it");
+  bytes.resize(end);
 }
 
 constexpr std::size_t probe_size = 16;
@@ -260,11 +263,13 @@ void put(std::span<const std::int64_t> column, const Spelling& spelling,
 
 void append_column(std::span<const std::int64_t> column, std::vector<std::uint8_t>& bytes,
                    bool may_be_short) {
+  TESSERA_ASSERT(!column.empty(), "a column has a number");
   put(column, spell(column, may_be_short), bytes);
 }
 
 bool append_shorter(std::span<const std::int64_t> a, std::span<const std::int64_t> b,
                     std::vector<std::uint8_t>& bytes) {
+  TESSERA_ASSERT(!a.empty() && a.size() == b.size(), "one column, written in two ways");
   const Spelling first = spell(a, true), second = spell(b, true);
   const bool shorter = second.size() < first.size();
   shorter ? put(b, second, bytes) : put(a, first, bytes);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "storage/chunk.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 
@@ -142,6 +143,8 @@ class LaneBuffers {
   }
 
   void flush(Lane& lane) {
+    TESSERA_ASSERT(!lane.entries.empty() && lane.shown <= lane.entries.size(),
+                   "a chunk has entries, those that were shown among them");
     ChunkHeader header{lane.rank, lane.stream, lane.seq++};
     flush_(header, lane.entries, {true, std::max<std::int64_t>(0, lane.parts - 1)});
     lane.entries.clear();

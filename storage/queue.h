@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera::storage {
 
 template <class Batch>
@@ -21,6 +23,7 @@ class Queue {
   void push(Batch batch) {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return batches_.empty() || size_ + batch.size() <= size_max_; });
+    TESSERA_ASSERT(!closed_, "nothing comes after the last batch");
     size_ += batch.size();
     batches_.push_back(std::move(batch));
     if (size_ > size_peak_) size_peak_ = size_;

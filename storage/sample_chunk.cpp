@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "storage/encoding.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 
@@ -112,6 +113,7 @@ std::vector<Edge> SampleEncoder::edges_of(std::span<const MemorySample> samples,
 
 std::optional<std::size_t> SampleEncoder::find_times(Chunk& chunk,
                                                      std::span<const Time> times) const {
+  TESSERA_ASSERT(chunk.edges.size() == times.size(), "a sample lies at an edge");
   std::vector<std::int64_t>& offsets = chunk.columns[offset];
   offsets.resize(times.size());
   std::size_t strangers = 0;
@@ -135,6 +137,8 @@ std::optional<SampleEncoder::Chunk> SampleEncoder::like(const Step& step,
                                                         std::span<const MemorySample> samples,
                                                         const ChunkHeader& header) const {
   const Chunk& model = *step.model;
+  TESSERA_ASSERT(model.ordered && model.edges.size() == samples.size(),
+                 "a model has an edge for every sample");
   Chunk chunk{.rank = header.rank, .seq = header.seq, .ordered = true};
   chunk.edges.resize(samples.size());
   std::vector<Time> times(samples.size());
@@ -258,6 +262,8 @@ void SampleEncoder::remember(Chunk chunk, const Model& model) {
 
 void SampleEncoder::encode(std::span<const MemorySample> samples, bool complete,
                            ChunkHeader& header, std::vector<std::uint8_t>& data) {
+  TESSERA_ASSERT(!samples.empty() && samples.size() <= sample_count_max,
+                 "a chunk has entries, and room for so many");
   header.count = static_cast<std::int64_t>(samples.size());
   std::tie(header.t0, header.t1) = times_between(samples);
   Model model;

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera::storage {
 namespace {
 
@@ -42,6 +44,7 @@ SampleOrder order_by(std::span<const Edge> edges) {
 }
 
 bool restores(std::span<const MemorySample> samples, const SampleOrder& order) {
+  TESSERA_ASSERT(order.size() == samples.size(), "a place for every sample");
   std::vector<std::uint32_t> place(order.size());
   for (std::uint32_t k = 0; k < order.size(); ++k) place[order[k]] = k;
   const auto key = [&](std::size_t i) {
@@ -61,6 +64,8 @@ std::optional<SampleOrder> order_like(std::span<const MemorySample> model,
                                       const SampleOrder& model_order, std::span<const Time> times,
                                       std::span<const MemorySample> samples) {
   const std::size_t n = samples.size();
+  TESSERA_ASSERT(model.size() == n && model_order.size() == n && times.size() == n,
+                 "a model has as many samples");
   // Where the model's are by time here, beginning with where they are there.
   std::vector<std::uint32_t> expected(n);
   for (std::uint32_t k = 0; k < n; ++k) expected[model_order[k]] = k;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "storage/column_kernels.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 namespace {
@@ -56,6 +57,8 @@ const SpanEncoder::Chunk* SpanEncoder::same_plan(const SpanPlan& plan) const {
 std::int64_t SpanEncoder::append_times(const SpanRun& spans, const SpanPlan& plan,
                                        const SpanColumns* model) {
   const std::size_t n = spans.size();
+  TESSERA_ASSERT(plan.size() == n && (model == nullptr || model->begin.size() == n),
+                 "what a chunk builds on has as many spans");
   const std::span<const Time> begin = spans.begin(), ready = spans.ready(), end = spans.end();
   column_.resize(n);
   other_.resize(n);
@@ -84,6 +87,8 @@ std::int64_t SpanEncoder::append_times(const SpanRun& spans, const SpanPlan& pla
 
 void SpanEncoder::encode(const SpanRun& spans, bool complete, ChunkHeader& header,
                          std::vector<std::uint8_t>& data) {
+  TESSERA_ASSERT(spans.size() >= 1 && spans.size() <= span_count_max,
+                 "a chunk has entries, and places of 16 bits for them");
   fill(header, spans);
   const Chunk* const beside = complete ? same_operations(header.seq, spans.ops()) : nullptr;
   const SpanColumns* const model = beside != nullptr ? &beside->spans : nullptr;

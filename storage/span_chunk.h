@@ -33,7 +33,7 @@ class SpanEncoder {
   explicit SpanEncoder(const KnownOps& ops) : ops_(ops) {}
 
   /// Replaces `data`; fills count, t0 and t1 of `header`. `complete`: others may build on it from
-  /// now on, and it on others. REQUIRES: 1 to chunk_count_max spans of operations that are known.
+  /// now on, and it on others. REQUIRES: 1 to span_count_max spans of operations that are known.
   void encode(const SpanRun& spans, bool complete, ChunkHeader& header,
               std::vector<std::uint8_t>& data);
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera::storage {
 
 SpanLanes::SpanLanes(std::int32_t ranks, std::size_t count_max, RecentEdges* edges, Flush flush)
@@ -26,6 +28,7 @@ void SpanLanes::start(std::span<const Rank> ranks) {
 
 void SpanLanes::add(const SpanBatch& spans) {
   if (!same_ranks(spans.ranks)) start(spans.ranks);
+  TESSERA_ASSERT(rows_ < rows_max, "rows that are full were settled");
   const auto to = static_cast<std::ptrdiff_t>(rows_ * ranks_.size());
   std::copy(spans.begin.begin(), spans.begin.end(), begin_.begin() + to);
   std::copy(spans.ready.begin(), spans.ready.end(), ready_.begin() + to);

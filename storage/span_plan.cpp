@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera::storage {
 namespace {
 
@@ -18,7 +20,9 @@ SpanPlan::SpanPlan(std::span<const std::int32_t> spans, const KnownOps& ops) {
   std::unordered_map<std::int32_t, std::size_t> places, groups;  // of ops, of communicators
   std::int32_t last = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    const KnownOp& op = *ops.find(spans[i]);
+    const KnownOp* const known = ops.find(spans[i]);
+    TESSERA_ASSERT(known != nullptr, "spans of unknown operations were refused");
+    const KnownOp& op = *known;
     op_steps_.push_back(std::int64_t{op.id} - std::exchange(last, op.id));
     stream_.push_back(op.stream);
     meets_.push_back(op.communicator >= 0 ? 1 : 0);
@@ -65,6 +69,7 @@ const char* SpanPlan::read(ColumnReader& reader, std::size_t count) {
 }
 
 bool SpanPlan::same_shape(const SpanPlan& other) const {
+  TESSERA_ASSERT(!op_steps_.empty() && !other.op_steps_.empty(), "a plan is of spans");
   return std::equal(op_steps_.begin() + 1, op_steps_.end(), other.op_steps_.begin() + 1,
                     other.op_steps_.end()) &&
          stream_ == other.stream_ && meets_ == other.meets_ && waits_ == other.waits_ &&

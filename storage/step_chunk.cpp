@@ -8,6 +8,7 @@
 
 #include "storage/encoding.h"
 #include "storage/record_sql.h"
+#include "tessera/assert.h"
 
 namespace tessera::storage {
 namespace {
@@ -68,6 +69,9 @@ void encode_steps(const RankStepBatch& steps, ChunkHeader& header,
                   std::vector<std::uint8_t>& data) {
   const auto first = static_cast<std::size_t>(header.rank);
   const auto n = static_cast<std::size_t>(header.count);
+  TESSERA_ASSERT(
+      header.rank >= 0 && n >= 1 && n <= chunk_count_max && first + n <= steps.begin.size(),
+      "the step has these ranks");
   header.t0 = *std::min_element(&steps.begin[first], &steps.begin[first] + n);
   header.t1 = *std::max_element(&steps.end[first], &steps.end[first] + n);
   StepColumns differences;

@@ -99,6 +99,7 @@ class ThreadedWriter final : public TraceWriter {
   Status finish() override {
     if (finished_) return result_;
     finished_ = true;
+    // From here on the rows are this thread's: the other one has taken all that was handed over.
     hand_over();
     stop();
     result_ = rows_->finish();

@@ -90,7 +90,19 @@ Status CallOrder::announce_pass(const ForwardPass& pass, bool any_graph) {
   return {};
 }
 
-void CallOrder::begin_pass() { pass_ = std::exchange(next_, ForwardPass{}); }
+Status CallOrder::expect_end_of_backward() const {
+  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  if (!recomputing()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("end_backward was called while module {} is recomputed: call "
+                            "recompute_end first",
+                            trained_model_.module(recomputed_).path));
+}
+
+void CallOrder::begin_pass() {
+  TESSERA_ASSERT(stage_ == Stage::idle && !recomputing(), "the pass before is over");
+  pass_ = std::exchange(next_, ForwardPass{});
+}
 
 Status CallOrder::begin_recompute(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "recompute_begin", module));
@@ -120,6 +132,35 @@ Status CallOrder::ready_twice(std::string_view parameter) {
                 fmt::format("the gradient of {} became ready twice in one backward: it is used "
                             "outside of forward, or by two reentrant backward passes",
                             parameter));
+}
+
+Status CallOrder::late_gradient(std::string_view parameter) {
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{} gets a gradient after its gradient was ready: call grad_ready after "
+                  "its last use in backward",
+                  parameter));
+}
+
+Status CallOrder::late_gradient(std::string_view parameter, std::string_view unit) {
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{} gets a gradient after unit {} was reduced: call post_backward after "
+                  "its last use in backward",
+                  parameter, unit));
+}
+
+Status CallOrder::trained_later(std::string_view parameter) {
+  return Status(
+      Code::invalid_argument,
+      fmt::format("requires_grad of {} changed after the engine was made: what is stepped "
+                  "is fixed then",
+                  parameter));
+}
+
+Status CallOrder::trained_meanwhile(std::string_view parameter) {
+  return Status(Code::invalid_argument,
+                fmt::format("requires_grad of {} changed in the middle of a step", parameter));
 }
 
 Status CallOrder::not_reduced(std::string_view what) {

@@ -41,6 +41,9 @@ class CallOrder {
   /// Fails: invalid_argument (no such graph, or not between two passes), not_supported (a graph
   /// where `any_graph` is false).
   Status announce_pass(const ForwardPass& pass, bool any_graph);
+  /// As `expect` for the end of a backward pass: a module that is still recomputed would make the
+  /// next pass's hooks do nothing.
+  Status expect_end_of_backward() const;
   /// At the beginning of a forward pass: it is what was announced.
   void begin_pass();
   bool trains() const { return pass_.use == ForwardPass::Use::train; }
@@ -54,6 +57,15 @@ class CallOrder {
 
   /// The refusal of a gradient that became ready a second time in one backward pass.
   static Status ready_twice(std::string_view parameter);
+  /// The refusal of a gradient that is written after it became ready: nobody would look at it in
+  /// this pass, and the next one would add to it.
+  static Status late_gradient(std::string_view parameter);
+  /// The same of one whose unit was reduced.
+  static Status late_gradient(std::string_view parameter, std::string_view unit);
+  /// The refusal of a gradient of what was frozen when the engine was made: nobody would step it.
+  static Status trained_later(std::string_view parameter);
+  /// The same where what is trained may change, but not between a forward pass and its backward.
+  static Status trained_meanwhile(std::string_view parameter);
   /// The refusal of a step, or a norm, of gradients that differ from rank to rank. `what`: a
   /// parameter or a unit.
   static Status not_reduced(std::string_view what);

@@ -130,6 +130,7 @@ Status OptimizerStep::clip(float max_norm, double norm_type,
   auto measured = [&](const auto& shards) { return local_norm(shards, one, norm_type); };
   const RankSet& active = issuer_.active();
   TESSERA_TRY(issuer_.submit_by_shard(active, why, state_.all_shards(), measured).status());
+  // Sums of powers add up over ranks, roots do not: the root is taken where gradients are scaled.
   if (const CommunicatorId group = scheme_.norm_group(); group.valid()) {
     const Reduction reduction = largest ? Reduction::max : Reduction::sum;
     TESSERA_TRY(issuer_.submit(compute, why, AllReduce{group, one, one, reduction}).status());

@@ -23,6 +23,8 @@ Status EngineBase::assign(const std::vector<std::string>& units,
 
 Status EngineBase::enter(Stage stage, Phase phase) {
   stage_ = stage;
+  // A pass reduces all of its gradients or none: who turns sync on or off in the middle of it means
+  // the next one.
   if (stage == Stage::backward) reduces_ = sync_;
   return begin_phase(phase);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -76,6 +77,7 @@ Status ScaledGradients::setup() {
 
 // Whether a step is skipped is agreed on by all ranks: one engine call holds for all of them.
 Status ScaledGradients::unscale(float scale) {
+  TESSERA_ASSERT(!found_.valid(), "the step before has read its flag");
   TESSERA_TRY(state_.parts().optimizer.complete_gradients());
   const Cause why = issuer_.cause("", Reason::unscale);
   const StreamId compute = issuer_.compute_stream();

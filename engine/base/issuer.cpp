@@ -72,6 +72,7 @@ Cause Issuer::cause(std::string_view unit, std::string_view module, Reason reaso
 }
 
 Status Issuer::begin_phase(Phase phase) {
+  TESSERA_ASSERT(compute_.valid(), "an engine has its streams before its first phase");
   phase_ = phase;
   return mark(cause("", Reason::none), marks::phase, compute_).status();
 }
@@ -83,6 +84,8 @@ void Issuer::end_step() {
 
 Result<EventId> Issuer::submit(StreamId stream, const Cause& cause, decltype(Op::what) what,
                                std::span<const EventId> after) {
+  // A collective of some would hang the others; what only reads and writes a rank's own memory is
+  // left out where a rank has no inputs.
   const bool own = std::holds_alternative<Copy>(what) || std::holds_alternative<Compute>(what);
   return submit_on(own ? active_ : everyone_, stream, cause, std::move(what), after);
 }
@@ -91,6 +94,7 @@ Result<EventId> Issuer::submit_on(const RankSet& ranks, StreamId stream, const C
                                   decltype(Op::what) what, std::span<const EventId> after) {
   auto event = runtime_.submit(
       {.stream = stream, .where = ranks, .after = after, .cause = cause, .what = std::move(what)});
+  // What is released after it may be on every active rank, so an op of fewer does not count.
   if (event.ok() && stream == compute_ && ranks.covers(active_)) last_compute_ = *event;
   return event;
 }
@@ -100,10 +104,13 @@ Result<EventId> Issuer::mark(const Cause& cause, Mark::Kind kind, StreamId strea
 }
 
 Status Issuer::wait_stream(StreamId waiting, StreamId other, const Cause& cause) {
+  TESSERA_ASSERT(other.valid(), "what is waited for is a stream of the engine");
   return submit(waiting, cause, Wait{other}).status();
 }
 
 Status Issuer::wait_event(StreamId waiting, EventId event, const Cause& cause) {
+  // A wait for no event is legal and orders nothing: what was meant by it would be lost in silence.
+  TESSERA_ASSERT(event.valid(), "what is waited for was submitted");
   return submit(waiting, cause, Wait{}, {&event, 1}).status();
 }
 
@@ -142,12 +149,15 @@ Result<BufferId> Issuer::allocate_on(const RankSet& ranks, const std::string& na
 }
 
 Status Issuer::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
+  TESSERA_ASSERT(buffer.valid(), "what is released exists");
   const BufferId id = std::exchange(buffer, BufferId{});
   forget(id, ranks);
   return runtime_.release(id, after, ranks);
 }
 
 Status Issuer::release(BufferId& buffer, EventId after) {
+  TESSERA_ASSERT(buffer.valid(), "what is released exists");
+  // The ranks are those of the allocation, not of now: with uneven inputs some have joined since.
   const BufferId id = std::exchange(buffer, BufferId{});
   const Own* const own = buffers_.find(id);
   const RankSet where = own == nullptr || own->some.empty() ? everyone_ : own->some;
@@ -166,9 +176,11 @@ void Issuer::forget(BufferId id, const RankSet& ranks) {
 }
 
 bool Issuer::first_write(const View& gradient) {
+  TESSERA_ASSERT(gradient.buffer.valid(), "a gradient has memory before a body writes it");
   return written_.insert({gradient.buffer, gradient.first}).second;
 }
 
+// Ids are not used again, so this only keeps the set as small as what exists.
 void Issuer::forget_writes(BufferId buffer) {
   if (written_.empty()) return;
   const auto begin = written_.lower_bound({buffer, Numel{}});
@@ -208,11 +220,13 @@ Result<EventId> Issuer::issue_by_shard(const RankSet& ranks, const Cause& cause,
     const RankSet& where = shard->where.empty() ? ranks : shard->where;
     auto found = std::find_if(all.begin(), all.end(), [&](auto& a) { return a.ranks == where; });
     if (found == all.end()) {
+      TESSERA_ASSERT(ranks.covers(where), "who steps a shard takes part in the step");
       found = all.insert(found, {where, {}});
       others = others.minus(where);
     }
     found->shards.push_back(shard);
   }
+  // Ranks that have no shard of these do nothing, but are asked: a norm of none is 0, and counts.
   if (!others.empty()) all.push_back({others, {}});
   EventId done;
   for (const Alike& alike : all) {

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/call_order.h"
 #include "engine/numbers/arithmetic.h"
 #include "tessera/assert.h"
 
 namespace tessera {
 
 Status LocalParameters::add(ParameterId id, DType dtype) {
+  TESSERA_ASSERT(find(id) == nullptr, "a parameter is ignored once");
   const Parameter& source = issuer_.model().parameter(id);
   Local own{.id = id, .shard = {.whole = true, .name = source.name, .unit = "ignored"}};
   own.shard.dtype = dtype;
@@ -34,6 +36,7 @@ Result<View> LocalParameters::gradient_view(ParameterId id) {
       std::find_if(all_.begin(), all_.end(), [id](const Local& own) { return own.id == id; });
   TESSERA_ASSERT(found != all_.end(), "only local parameters have a gradient here");
   const ParamShard& shard = found->shard;
+  if (!shard.map.requires_grad()) return CallOrder::trained_later(shard.name);
   if (!found->fresh.valid()) {
     TESSERA_ASSIGN(found->fresh,
                    issuer_.allocate(shard.name + ".grad", bytes_of(shard.map.shard(), shard.dtype),
@@ -55,6 +58,8 @@ std::vector<ParamShard*> LocalParameters::shards() {
   return all;
 }
 
+// As torch's .grad: the first backward pass gives it its memory, later ones add. A gradient of this
+// pass has memory of its own until then, because bodies find zeros there and only add.
 Status LocalParameters::accumulate() {
   for (Local& own : all_) {
     if (!own.fresh.valid()) continue;

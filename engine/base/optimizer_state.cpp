@@ -7,6 +7,7 @@
 
 #include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -115,6 +116,8 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
 Status OptimizerStateOps::read(const ParamShard& shard, StateTensor tensor) {
   const Index parts = parts_of(shard);
   const Numel at_once{staged_bytes_.value / size_of(shard.dtype).value / parts};
+  TESSERA_ASSERT(at_once > Numel{0} || shard.map.shard() == Numel{0},
+                 "the staging buffer has room for an element of every rank");
   for (Numel first{}; first < shard.map.shard(); first += at_once) {
     const Slice slice{&shard, tensor, first, std::min(at_once, shard.map.shard() - first), parts};
     TESSERA_TRY(fetch(slice));

@@ -85,6 +85,7 @@ Status OptimizerStep::begin(const AdamOptions& options) {
 
 Status OptimizerStep::step(const AdamOptions& options) {
   TESSERA_TRY(state_.parts().calls.expect(CallOrder::Stage::idle, "step"));
+  // Before the phase is marked: a step that is refused for its options leaves nothing behind.
   TESSERA_TRY(check_states(options));
   TESSERA_TRY(issuer_.begin_phase(Phase::optimizer));
   TESSERA_TRY(scheme_.complete_gradients());
@@ -104,6 +105,9 @@ Status OptimizerStep::step(const AdamOptions& options) {
     TESSERA_TRY(scheme_.after_group(g));
   }
   TESSERA_TRY(issuer_.leave_host(why));
+  // Gradients are released after an event of the compute stream, which has now waited for the
+  // CPU's: one event of the last group would say nothing about groups that the other of the two
+  // stepped.
   if (issuer_.host_stream().valid() && stepped.valid()) {
     TESSERA_ASSIGN(stepped, issuer_.submit_on(issuer_.active(), issuer_.compute_stream(), why,
                                               declare_read({})));
@@ -111,6 +115,7 @@ Status OptimizerStep::step(const AdamOptions& options) {
   TESSERA_ASSIGN(const EventId dropped, drop_unstepped_gradients());
   if (dropped.valid()) stepped = dropped;
   if (stepped.valid()) {
+    // Steps are counted while gradients still say who was stepped.
     for (const auto& group : groups) count_steps(group);
     TESSERA_TRY(free_gradients(stepped));
     TESSERA_TRY(scheme_.share_stepped());

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 ParamGroups::ParamGroups(const Model& model)
@@ -16,6 +18,8 @@ ParamGroups::ParamGroups(const Model& model)
 }
 
 const ParamGroup* ParamGroups::group_of(ParameterId parameter) const {
+  TESSERA_ASSERT(parameter.valid() && parameter.index() < group_of_.size(),
+                 "a parameter of the model");
   const std::int32_t place = group_of_[parameter.index()];
   return place < 0 ? nullptr : &groups_[static_cast<std::size_t>(place)];
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/base/shard_map.h"
+#include "tessera/assert.h"
 #include "tessera/op.h"
 #include "tessera/param_group.h"
 
@@ -46,6 +47,7 @@ struct ParamShard {
   /// Ranks that share it by `groups`; 0: as the engine says.
   Index own_group() const { return groups ? groups->size : 0; }
   View values() const {
+    TESSERA_ASSERT(parts == 1 || first == Numel{0}, "the shards of all have a buffer of their own");
     return parts > 1 ? View::shard(value, dtype, map.shard(), parts)
                      : View::part(value, dtype, first, map.shard());
   }

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 std::vector<ShardPiece> ShardMap::pieces(Index index, bool trained_only) const {
+  TESSERA_ASSERT(index >= 0, "a rank has a place among those that share the parameter");
   std::vector<ShardPiece> out;
   const Numel begin = shard_ * index;
   const Numel end = begin + shard_;

@@ -87,6 +87,7 @@ Status OptimizerStep::allocate_moments(const AdamOptions& options) {
                               shard->memory));
     }
   }
+  // By shard like a step: where shards have owners, moments exist on the owner alone.
   auto zeros = [this, &fresh](const std::vector<ParamShard*>& shards) {
     Compute init = state_.shard_work();
     for (const ParamShard* shard : shards) {
@@ -132,7 +133,10 @@ Status OptimizerStep::check_states(const AdamOptions& options) const {
 }
 
 AdamNumbers OptimizerStep::adam_numbers(ParameterId parameter, const AdamOptions& step) {
-  const AdamOptions o = groups_.group_of(parameter)->adam.over(step);
+  const ParamGroup* const group = groups_.group_of(parameter);
+  TESSERA_ASSERT(group != nullptr, "only what is in a group is stepped");
+  const AdamOptions o = group->adam.over(step);
+  // Counted by parameter, as torch does: one that was added, or skipped, later has its own t.
   const std::int64_t t = groups_.steps_taken(parameter) + 1;
   auto& [power1, power2] = powers_[parameter.index()];
   return {o.learning_rate,

@@ -38,6 +38,7 @@ Status make_values(ShardedState& state) {
 Status write_values(ShardedState& state, const std::function<float(ParameterId, Numel)>& value) {
   Issuer& issuer = state.issuer();
   TESSERA_TRY(state.parts().calls.expect(CallOrder::Stage::idle, "initialise"));
+  // First: what was gathered from the old values goes, also if something below fails.
   TESSERA_TRY(state.before_write());
   TESSERA_TRY(state.load_shards(false));
   Compute work = state.shard_work();

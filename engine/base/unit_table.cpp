@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/unit_table.h"
 
+#include <fmt/format.h>
+
 #include "engine/model/module_graph.h"
 #include "engine/model/used_by.h"
 #include "tessera/assert.h"
@@ -25,7 +27,19 @@ Status UnitTable::assign(const std::vector<std::string>& units,
     if (unit.module != ModuleId{0}) modules.push_back(unit.module);
   }
   std::vector<bool> ignored(wrapped_model_.parameters.size(), false);
-  for (ParameterId id : plan->ignored) ignored.at(id.index()) = true;
+  for (ParameterId id : plan->ignored) {
+    if (!id.valid() || id.index() >= ignored.size()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("the wrap plan ignores parameter {}, {} has {}: it was made for "
+                                "another model",
+                                id.value, wrapped_model_.name, ignored.size()));
+    }
+    if (ignored[id.index()]) {
+      return Status(Code::invalid_argument, fmt::format("the wrap plan ignores {} twice",
+                                                        wrapped_model_.parameter(id).name));
+    }
+    ignored[id.index()] = true;
+  }
   TESSERA_ASSIGN(assignment_, assign_units(wrapped_model_, modules, ignored));
   for (const auto& unit : assignment_.units) {
     overrides_.emplace_back();
@@ -53,6 +67,8 @@ std::vector<std::string> UnitTable::units_without_forward() const {
 }
 
 std::string_view UnitTable::unit_name(std::size_t unit) const {
+  TESSERA_ASSERT(unit == 0 || unit < assignment_.units.size(),
+                 "what is in no unit is not asked for");
   return unit == 0 ? std::string_view("root")
                    : wrapped_model_.module(assignment_.units[unit].module).path;
 }

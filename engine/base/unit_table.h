@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/wrap/unit_assignment.h"
+#include "tessera/assert.h"
 #include "tessera/engine.h"
 #include "tessera/wrap.h"
 
@@ -26,7 +27,10 @@ class UnitTable {
 
   const UnitAssignment& assignment() const { return assignment_; }
   /// The plan's exceptions from the scheme's options for a unit.
-  const UnitOverrides& overrides(std::size_t unit) const { return overrides_[unit]; }
+  const UnitOverrides& overrides(std::size_t unit) const {
+    TESSERA_ASSERT(unit < overrides_.size(), "units were assigned from paths or a plan");
+    return overrides_[unit];
+  }
   /// Units that are lists of modules: torch never calls their forward.
   std::vector<std::string> units_without_forward() const;
   /// "root", or the path of the unit's module in the Model.

@@ -102,6 +102,7 @@ Status CheckpointReader::read(const std::string& parameter, StateTensor tensor, 
     const Numel left = piece.first + piece.numel - first;
     if (left <= Numel{0}) return missing(parameter, tensor, first);
     TESSERA_TRY(load(place));
+    TESSERA_ASSERT(std::ssize(values_) == piece.numel.value, "a piece was read as a whole");
     const auto begin = static_cast<std::size_t>((first - piece.first).value);
     const std::size_t count = std::min(into.size(), static_cast<std::size_t>(left.value));
     std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(begin), count, into.begin());
@@ -139,7 +140,9 @@ Status CheckpointReader::verify() {
   }
   for (const auto& [key, places] : places_) {
     const auto& [name, tensor, rank] = key;
-    TESSERA_TRY(check_whole(*find(name), tensor, places));
+    const CheckpointParameter* const parameter = find(name);
+    TESSERA_ASSERT(parameter != nullptr, "pieces of no parameter were refused");
+    TESSERA_TRY(check_whole(*parameter, tensor, places));
     for (const auto& [first, place] : places) TESSERA_TRY(load(place));
   }
   return {};

@@ -16,6 +16,7 @@ EngineCheckpointer::EngineCheckpointer(EngineState state, const CheckpointOption
       background_(options.asynchronous) {}
 
 std::string EngineCheckpointer::what() const {
+  TESSERA_ASSERT(saved_ != nullptr, "a save has begun");
   return fmt::format("checkpoint of step {} in {}", saved_->manifest.step, folder_.path());
 }
 
@@ -90,6 +91,7 @@ Status EngineCheckpointer::save(std::int64_t step, const CheckpointBlobs& blobs)
   TESSERA_TRY(finish());  // one save at a time: the snapshot's host memory is used again
   TESSERA_ASSERT(phase_ == Phase::idle, "the save before is over");
   TESSERA_ASSIGN(const std::int32_t generation, prepare(step));
+  // After all that can be refused: copies take host memory of every rank.
   snapshot_.emplace(state_.state());
   TESSERA_TRY(snapshot_->take());
   saved_ = std::make_shared<Files>();
@@ -140,6 +142,7 @@ Status EngineCheckpointer::advance(bool to_the_end) {
 // vouches for every byte; rank 0 writes it in the background while training goes on.
 Status EngineCheckpointer::end_of_writing(const Status& written) {
   TESSERA_ASSERT(phase_ == Phase::writing && snapshot_.has_value(), "a save is being written");
+  // Idle first: whatever fails below has ended this save on all ranks, and the next one may begin.
   phase_ = Phase::idle;
   TESSERA_TRY(snapshot_->give_back());
   TESSERA_TRY(state_.agree(written, "writing the " + what()));

@@ -7,6 +7,7 @@
 
 #include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -69,6 +70,7 @@ Result<std::vector<float>> EngineState::exchange(const std::function<float(Rank)
   TESSERA_ASSIGN(const EventId published,
                  issuer.submit_on(issuer.everyone(), compute, why, std::move(publish)));
   const auto read = issuer.runtime().read(one);
+  // Released before the result is looked at, so that a failure leaves nothing behind.
   TESSERA_TRY(issuer.release(own, published));
   TESSERA_TRY(read.status());
   std::vector<float> all;
@@ -94,6 +96,7 @@ Result<std::vector<std::uint64_t>> EngineState::exchange_wide(
 
 Status EngineState::agree(const Status& own, const std::string& what) const {
   const auto code = static_cast<float>(own.code());
+  // The exchange comes first even where this rank failed: the others wait in it for an answer.
   TESSERA_ASSIGN(const auto all, exchange([code](Rank) { return code; }));
   TESSERA_TRY(own);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -116,6 +119,8 @@ struct EngineState::Writing {
   // reading on: bodies cannot stop the run, and every rank must execute the same operations.
   void fill(const BodyContext& context, const ShardMap& map, Index index, StateTensor tensor,
             const Elements& into) {
+    TESSERA_ASSERT(tensor == StateTensor::value || steps != nullptr,
+                   "moments are written with the steps that they had");
     for (const ShardPiece& piece : map.pieces(index)) {
       const auto numel = static_cast<std::size_t>(piece.numel.value);
       values.assign(numel, 0.0F);
@@ -173,6 +178,8 @@ Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const
 Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& source) const {
   Issuer& issuer = state_->issuer();
   OptimizerStep& optimizer = state_->parts().optimizer;
+  TESSERA_ASSERT(steps == nullptr || steps->size() == model().parameters.size(),
+                 "a number of steps for every parameter");
   TESSERA_TRY(state_->before_write());
   const auto writing = std::make_shared<Writing>(Writing{steps, source, {}, {}});
   const bool any = steps != nullptr &&
@@ -182,6 +189,7 @@ Status EngineState::write(const std::vector<std::int64_t>* steps, const Source& 
     for (std::size_t p = 0; p < steps->size(); ++p) {
       optimizer.set_steps_taken(ParameterId{static_cast<std::int32_t>(p)}, (*steps)[p]);
     }
+    // Moments that exist are written even where the checkpoint has none: those of now are not its.
     if (any) TESSERA_TRY(optimizer.allocate_moments());
     TESSERA_TRY(write_moments(writing));
   }

@@ -100,6 +100,7 @@ Status Snapshot::copy(Group& group) {
 }
 
 Status Snapshot::take() {
+  TESSERA_ASSERT(groups_.empty() && !copied_.valid(), "a snapshot is taken once");
   TESSERA_TRY(state_.load_shards(false));
   for (const bool local : {false, true}) {
     for (const ParamShard* shard : local ? state_.local_shards() : state_.shards()) {
@@ -109,6 +110,7 @@ Status Snapshot::take() {
       }
     }
   }
+  // Of parameters without elements there is nothing to copy, and nothing to look at.
   std::erase_if(groups_, [](const Group& group) { return group.numel == Numel{0}; });
   for (Group& group : groups_) TESSERA_TRY(copy(group));
   const Cause why = issuer_.cause("", Reason::offload);
@@ -151,12 +153,14 @@ std::vector<PieceData> Snapshot::pieces(Rank rank) const {
   for (const Group& group : groups_) {
     const auto copy = group.copies->find(rank);
     if (copy == group.copies->end()) continue;
+    TESSERA_ASSERT(std::ssize(copy->second) == group.numel.value, "a rank has a copy of all parts");
     for (const Part& part : group.parts) append(rank, part, copy->second, all);
   }
   return all;
 }
 
 Status Snapshot::give_back() {
+  TESSERA_ASSERT(copied_.valid(), "copies are given back after they were made");
   for (Group& group : groups_) {
     if (group.buffer.valid()) TESSERA_TRY(issuer_.release_on(group.where, group.buffer, copied_));
   }

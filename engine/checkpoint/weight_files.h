@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/assert.h"
 #include "tessera/safetensors.h"
 
 namespace tessera {
@@ -27,6 +28,8 @@ class WeightFiles {
   const std::vector<PublishedTensor>& tensors() const { return tensors_; }
   /// As SafetensorsFile::read.
   Status read(const PublishedTensor& tensor, Numel first, std::span<std::byte> into) {
+    TESSERA_ASSERT(tensor.file < files_.size() && tensor.stored != nullptr,
+                   "a tensor of these files");
     return files_[tensor.file].read(*tensor.stored, first, into);
   }
 

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/weight_files.h"
 #include "engine/checkpoint/weights_file.h"
 #include "engine/numbers/number.h"
+#include "tessera/assert.h"
 #include "tessera/lora.h"
 
 namespace tessera {
@@ -136,6 +137,7 @@ Status import_weights(Engine& engine, const std::string& file, const ImportOptio
       nullptr, [&](Rank, ParameterId id, StateTensor, Numel first, std::span<float> values) {
         const PublishedTensor& source = sources[id.index()];
         if (source.stored != nullptr) return read_floats(*weights, file, source, first, values);
+        TESSERA_ASSERT(options.adapters != nullptr, "only adapters may be missing in the files");
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = options.adapters(id, first + Numel{static_cast<std::int64_t>(i)});
         }
@@ -157,10 +159,13 @@ Status export_weights(Engine& engine, const std::string& file, const ExportOptio
     status = created.status();
     if (created.ok()) out.emplace(std::move(*created));
   }
+  // All ranks know that the file could be made before they gather what goes into it.
   TESSERA_TRY(state.agree(status, what));
   TESSERA_TRY(read_parameters(
       engine, {.recipient = 0, .staging = options.staging}, [&](Rank, const StateRange& range) {
         const std::string& name = state.model().parameter(range.parameter).name;
+        TESSERA_ASSERT(out.has_value() || !status.ok(),
+                       "values come to the rank that has the file");
         if (status.ok()) status = out->write(name, range.first, range.values);
       }));
   if (status.ok() && out) status = out->finish();

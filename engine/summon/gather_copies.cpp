@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/summon/summon_ops.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -16,6 +17,8 @@ View SummonOps::own_part(const FullCopy& copy, Numel offset, Numel part) const {
 
 CopyBlocks SummonOps::from_unsharded(const FullCopy& copy, const FullCopySource& source) const {
   const Numel shard = source.shard.numel;
+  TESSERA_ASSERT(source.unsharded.numel == shard * copy.groups.size,
+                 "a scheme's gathered copy has the shard of every rank, padding included");
   View from = source.unsharded;
   from.numel = shard;
   View to = View::part(copy.buffer, copy.dtype, source.offset, shard);
@@ -36,6 +39,8 @@ Status SummonOps::copy_own_parts(const FullCopy& copy, const std::vector<RoutedB
 }
 
 Status SummonOps::gather(FullCopy& copy) {
+  TESSERA_ASSERT(!copy.buffer.valid() && !copy.sources.empty(),
+                 "a copy is gathered once, of shards");
   TESSERA_ASSIGN(copy.buffer, allocate(copy, "", Memory::device, everyone_));
   copy.where = everyone_;
   const bool there =
@@ -90,6 +95,7 @@ Status SummonOps::leave_with_holders(FullCopy& copy, bool offload) {
       const EventId moved,
       submit(copy, Copy{.pieces = {{.from = from, .to = whole(copy)}}, .route = CopyRoute::to_host},
              holders_));
+  // In two calls: who holds nothing gives the device's memory back before the others have moved it.
   TESSERA_TRY(release(device, ready, everyone_.minus(holders_)));
   return release(device, moved, holders_);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 SummonOps::SummonOps(ShardedState& state, bool rank0_only)
@@ -18,6 +20,7 @@ std::string_view SummonOps::busy() const { return state_.parts().calls.busy(); }
 // The compute stream waits for all others, so that everything submitted from here on sees the
 // values of the last step.
 Status SummonOps::begin(const std::vector<std::size_t>& units) {
+  // First the door: from here to `end` no call of a pass gets in, also if something below fails.
   state_.parts().calls.begin_summon(units);
   TESSERA_TRY(state_.finish_gathers());
   TESSERA_TRY(state_.load_shards(false));
@@ -46,6 +49,9 @@ SummonedUnit SummonOps::describe(std::size_t index, bool with_grads) const {
   unit.values.unit = unit.gradients.unit = name;
   for (const ParamShard* shard : state_.shards()) {
     if (shard->unit != name) continue;
+    TESSERA_ASSERT(
+        unit.values.sources.empty() || unit.values.groups.size == state_.groups_of(*shard).size,
+        "the shards of a unit are shared by the same ranks");
     unit.values.groups = unit.gradients.groups = state_.groups_of(*shard);
     unit.values.own_group = unit.gradients.own_group = shard->own_group();
     unit.values.add(*shard, shard->values(), shard->unsharded);
@@ -99,6 +105,7 @@ Status SummonOps::open(SummonedUnit& unit, bool offload) {
 Status SummonOps::close(SummonedUnit& unit) {
   const bool opened = unit.values.buffer.valid();
   if (!opened) return {};
+  // The unit is left as the scheme left it, so that its next pass finds what it expects.
   const Mark::Kind left = unit.left_unsharded ? marks::unsharded : marks::sharded;
   TESSERA_ASSIGN(const EventId done, submit(unit.values, Mark{left}, everyone_));
   for (FullCopy* copy : {&unit.values, &unit.gradients}) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 SummonedParams::SummonedParams(ShardedState& state, const SummonOptions& options)
@@ -21,6 +23,7 @@ SummonedParams::~SummonedParams() {
 }
 
 Status SummonedParams::open() {
+  TESSERA_ASSERT(state_ == State::fresh, "parameters are summoned once");
   TESSERA_ASSIGN(wanted_, units_to_summon(ops_, options_));
   if (!ops_.busy().empty()) {
     return Status(
@@ -38,6 +41,7 @@ Status SummonedParams::open() {
                   "with_grads: in this scheme only a parameter's owner has its gradient, read it "
                   "there or summon without gradients");
   }
+  // Open from here on: the destructor then gives back what was gathered until something failed.
   state_ = State::open;
   TESSERA_TRY(ops_.begin(wanted_));
   for (const std::size_t index : wanted_) {

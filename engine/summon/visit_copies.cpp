@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assembles a parameter from a full copy, and writes it back into the copy.
+#include <numeric>
+
 #include "engine/summon/summon_ops.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -32,12 +35,17 @@ std::vector<Run> runs_of(const FullCopy& copy, const FullCopySource& source,
 Status SummonOps::visit(const FullCopy& copy, const FullCopySource& source, ParameterId parameter,
                         bool writes, const std::function<void(Rank, std::span<float>)>& body) {
   const Numel count = model().parameter(parameter).numel();
+  TESSERA_ASSERT(copy.buffer.valid(), "only what is open is looked at");
+  const std::vector<Run> runs = runs_of(copy, source, parameter);
+  TESSERA_ASSERT(std::accumulate(runs.begin(), runs.end(), std::size_t{0},
+                                 [](std::size_t sum, const Run& run) { return sum + run.count; }) ==
+                     static_cast<std::size_t>(count.value),
+                 "every element of a parameter is in its full copy");
   Compute work{.reads = {whole(copy)}, .writes = {}, .body = {}};
   if (writes) work.writes.push_back(whole(copy));
   work.cost.elementwise_bytes =
       static_cast<double>((writes ? 2 : 1) * bytes_of(count, copy.dtype).value);
-  work.body = [=, dtype = copy.dtype,
-               runs = runs_of(copy, source, parameter)](const BodyContext& context) {
+  work.body = [=, dtype = copy.dtype](const BodyContext& context) {
     std::vector<float> values(static_cast<std::size_t>(count.value));
     const ConstElements all{context.read(0), dtype};
     for (const Run& run : runs) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes full copies back into the shards.
 #include "engine/summon/summon_ops.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
 // Every rank has the copy and takes its own part of it, without communication.
 Status SummonOps::scatter(const FullCopy& copy) {
+  TESSERA_ASSERT(copy.buffer.valid(), "only what is open is written back");
   std::vector<RoutedBlocks> back;
   for (const auto& source : copy.sources) {
     back.push_back(

@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 /// A free list per size: slots come in few sizes and are written again and again. All numbers are
@@ -23,7 +25,10 @@ class Extents {
     free.pop_back();
     return place;
   }
-  void give_back(std::int64_t place, std::int64_t bytes) { free_[bytes].push_back(place); }
+  void give_back(std::int64_t place, std::int64_t bytes) {
+    TESSERA_ASSERT(place >= 0 && place + bytes <= end_, "a place of the file");
+    free_[bytes].push_back(place);
+  }
   std::int64_t end() const { return end_; }
 
  private:

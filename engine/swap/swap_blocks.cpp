@@ -50,6 +50,7 @@ void SwapFile::fill_queue() {
 
 void SwapFile::start_block(TransferId id) {
   Transfer& transfer = transfers_.at(id);
+  TESSERA_ASSERT(transfer.started < transfer.blocks, "a block is left to start");
   Block block{.transfer = id, .number = transfer.started++};
   const std::size_t size = block_bytes(at(transfer.slot), block.number);
   std::byte* const own = transfer.data + block.number * block_;
@@ -71,6 +72,7 @@ void SwapFile::start_block(TransferId id) {
       std::memset(block.data + size, 0, file_aligned(size) - size);
     }
   }
+  // Noted before it is requested: the request may be refused, and ends like any other then.
   const std::uint64_t tag = next_tag_++;
   flying_.emplace(tag, block);
   if (const int refused = request(tag); refused != 0) {
@@ -182,6 +184,7 @@ Status SwapFile::check_sum(const Block& block) {
   const Transfer& transfer = transfers_.at(block.transfer);
   const Slot& slot = at(transfer.slot);
   const std::size_t size = block_bytes(slot, block.number);
+  TESSERA_ASSERT(block.number < slot.sums.size(), "what is read was written, with a sum per block");
   if (block_sum({block.data, size}) != slot.sums[block.number]) {
     return failed(transfer, block.number, damage);
   }
@@ -193,6 +196,7 @@ void SwapFile::end_block(std::uint64_t tag, const Status& status) {
   const Block block = flying_.at(tag);
   Transfer& transfer = transfers_.at(block.transfer);
   if (block.buffer >= 0) free_buffers_.push_back(block.buffer);
+  TESSERA_ASSERT(std::ssize(free_buffers_) <= options_.queue_depth, "a buffer is given back once");
   // Blocks end in any order, but the error of the first one in the slot is reported, so that the
   // message is the same in every run.
   if (!status.ok() && (transfer.status.ok() || block.number < transfer.failed)) {
@@ -200,6 +204,7 @@ void SwapFile::end_block(std::uint64_t tag, const Status& status) {
     transfer.failed = block.number;
   }
   ++transfer.ended;
+  TESSERA_ASSERT(transfer.ended <= transfer.started, "blocks end after they have started");
   flying_.erase(tag);
 }
 

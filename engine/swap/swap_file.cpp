@@ -201,6 +201,7 @@ bool SwapFile::wait() {
 }
 
 Status SwapFile::conclude(TransferId id) {
+  // It may still wait for its turn: a transfer that failed is over before all blocks have started.
   std::erase(waiting_, id);
   const Status status = end(transfers_.at(id));
   transfers_.erase(id);

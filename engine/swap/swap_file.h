@@ -25,10 +25,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/swap/block_io.h"
 #include "engine/swap/extents.h"
+#include "tessera/assert.h"
 #include "tessera/status.h"
 #include "tessera/types.h"
 
@@ -134,8 +136,11 @@ class SwapFile {
   SwapFile(std::string directory, std::string owner, SwapFileOptions options);
   Status open_file();
 
-  Slot& at(SlotId id) { return slots_[id.index()]; }
-  const Slot& at(SlotId id) const { return slots_[id.index()]; }
+  Slot& at(SlotId id) { return const_cast<Slot&>(std::as_const(*this).at(id)); }
+  const Slot& at(SlotId id) const {
+    TESSERA_ASSERT(id.valid() && id.index() < slots_.size(), "a slot of this file");
+    return slots_[id.index()];
+  }
   std::size_t block_bytes(const Slot& slot, std::size_t number) const;
   /// Starts the transfer of `size` bytes.
   TransferId start(Transfer transfer, std::size_t size);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 SwapFileOptions SwapStore::options() const {
@@ -28,6 +30,8 @@ Status SwapStore::allocate(BufferId buffer, const Allocation& request, Rank rank
     TESSERA_ASSIGN(file, SwapFile::open(std::string(request.directory),
                                         fmt::format("rank {}", rank), options()));
   }
+  TESSERA_ASSERT(!holds(buffer) || !slots_.at(buffer).contains(rank),
+                 "a buffer gets its slot once");
   slots_[buffer][rank] = {file.get(), file->add(std::string(request.name), request.bytes)};
   return {};
 }

@@ -24,7 +24,8 @@ class UringIo final : public BlockIo {
 
   int start(const BlockRequest& r) override {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-    if (entry == nullptr) return -EAGAIN;
+    if (entry == nullptr)
+      return -EAGAIN;  // as many requests wait for the kernel as it has room for
     const auto size = static_cast<unsigned>(r.size);
     const auto offset = static_cast<std::uint64_t>(r.offset);
     if (r.writes) {

@@ -135,6 +135,31 @@ TEST_CASE("calls out of order are refused, naming the call", "[shard][errors]") 
   check_refused(engine.free_activations(head), "module head keeps no activations");
 }
 
+TEST_CASE("a backward pass does not end inside of a recomputation", "[shard][errors]") {
+  const Model model = test::g3();
+  const Scheme scheme = GENERATE(
+      values<Scheme>({FullyShardOptions{}, Fsdp1Options{}, ReplicateOptions{},
+                      ShardedDataParallelOptions{}, Zero3Options{}, Zero12Options{.stage = 2}}));
+  Made made(model, scheme);
+  Engine& engine = *made;
+  const ModuleId head = model.find_module("head");
+  REQUIRE(engine.begin_forward().ok());
+  REQUIRE(engine.begin_backward().ok());
+  REQUIRE(engine.recompute_begin(head).ok());
+  check_refused(engine.end_backward(), "while module head is recomputed: call recompute_end first");
+  REQUIRE(engine.recompute_end(head).ok());
+  CHECK(engine.end_backward().ok());
+}
+
+TEST_CASE("a wrap plan ignores parameters of the model, each once", "[shard][errors]") {
+  const Model model = test::g3();
+  WrapPlan plan{.units = {{.module = ModuleId{0}}}, .ignored = {ParameterId{99}}};
+  check_refused(model, FullyShardOptions{.plan = plan},
+                "the wrap plan ignores parameter 99, g3 has 10: it was made for another model");
+  plan.ignored = {ParameterId{1}, ParameterId{1}};
+  check_refused(model, Fsdp1Options{.plan = plan}, "the wrap plan ignores emb.bias twice");
+}
+
 TEST_CASE("a module that computes with sharded parameters is refused", "[shard][errors]") {
   const Model model = test::g3();
   for (const Scheme& scheme :

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -22,6 +24,7 @@ ClockAlignment::Line::Line()
 // sides. The fastest exchange gives the tightest bounds, so the best of several is kept.
 void ClockAlignment::exchange(Rank rank, Time sent, Time seen, Time back) {
   Line& l = line(rank);
+  TESSERA_ASSERT(l.knots.size() <= 1, "exchanges come before the bounds of the first step");
   l.lowest = std::max(l.lowest, seen - back);
   l.highest = std::min(l.highest, seen - sent);
   // All exchanges happen within milliseconds, in which clocks do not drift: one knot for all.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -94,6 +96,7 @@ void CollectiveLog::add(std::string_view what, std::string_view name) {
 }
 
 void CollectiveLog::add(LoggedCall call, std::string_view whole_name) {
+  TESSERA_ASSERT(first_ + std::ssize(calls_) == count_ + 1, "calls are numbered without a gap");
   ++count_;
   mix(hash_, static_cast<std::uint64_t>(count_));
   mix(hash_, static_cast<std::uint64_t>(call.numel));

@@ -87,6 +87,7 @@ Result<Task> start_all_to_all(Transport& transport, const CollectiveCall& call) 
 }
 
 Result<Task> start_broadcast(Transport& transport, const CollectiveCall& call, Index root) {
+  TESSERA_ASSERT(root >= 0 && root < call.members, "the root is a member");
   return run(transport, {[&transport, call, root] {
                return transport.broadcast(call.communicator, root, call.output);
              }});

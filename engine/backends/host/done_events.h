@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "tessera/assert.h"
 #include "tessera/types.h"
 
 namespace tessera {
@@ -17,11 +18,15 @@ class DoneEvents {
     advance();
   }
   void happen(EventId event) {
+    TESSERA_ASSERT(!happened(event), "an event happens once");
     done_[static_cast<std::size_t>(event.value - first_)] = true;
     advance();
   }
   bool happened(EventId event) const {
-    return event.value < first_ || done_[static_cast<std::size_t>(event.value - first_)];
+    if (event.value < first_) return true;
+    const auto place = static_cast<std::size_t>(event.value - first_);
+    TESSERA_ASSERT(place < done_.size(), "who asks for an event has submitted it");
+    return done_[place];
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "engine/backends/host/transport_module.h"
 #include "engine/numbers/number.h"
 #include "engine/runtime/op_checks.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 HostBackend::HostBackend(std::unique_ptr<Transport> transport, const HostOptions& options)
@@ -130,6 +131,8 @@ Status HostBackend::execute(const Op& op, EventId event) {
     if (Status heard = watch_.logged(); !heard.ok()) return fail(heard);
   }
   const bool here = op.where.contains(rank_);
+  // Events are counted on every rank, also where the op does not hold: whoever waits for it there
+  // has to find that it has happened.
   done_.add(!here);
   const auto place = trace_ ? trace_->submit(op, event, first_live_event(), here) : -1;
   if (!here) return {};
@@ -226,6 +229,8 @@ bool HostBackend::may_start(const Queued& next) const {
   // Collectives of one communicator start in the order of submission, on whichever stream they are:
   // that is the only order which all ranks share.
   const CommunicatorId id = communicator_of(next.op);
+  TESSERA_ASSERT(!id.valid() || !unfinished_.at(id).empty(),
+                 "a collective that waits is unfinished");
   return !id.valid() || unfinished_.at(id).front() == next.event;
 }
 
@@ -264,6 +269,7 @@ Result<bool> HostBackend::start(Queued& next) {
   } else {
     TESSERA_ASSIGN(next.running, start_collective(next.op));
   }
+  TESSERA_ASSERT(next.running != nullptr, "what takes its turn goes on beside the host");
   return next.running->advance();
 }
 
@@ -326,6 +332,8 @@ Status HostBackend::drain() {
 }
 
 Status HostBackend::finish() {
+  // The queues first: the checks at the end are about all that was submitted. Then the trace, whose
+  // last step needs answers of all ranks, and the meeting, after which a rank may be gone.
   TESSERA_TRY(drain());
   if (Status ended = CheckedRuntime::finish(); !ended.ok()) return fail(ended);
   if (trace_) TESSERA_TRY(end_trace());

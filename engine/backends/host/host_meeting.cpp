@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/backends/host/host_backend.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -14,6 +15,7 @@ namespace tessera {
 // same sentence.
 Status HostBackend::fail(const Status& why) {
   if (!failure_.ok()) return failure_;
+  TESSERA_ASSERT(!why.ok(), "a run fails for a reason");
   const bool perhaps_elsewhere = why.code() == Code::communication_error ||
                                  why.code() == Code::timed_out || why.code() == Code::divergent;
   failure_ = why;
@@ -25,6 +27,7 @@ Status HostBackend::fail(const Status& why) {
   } else if (!alone) {
     give_up(why);
   }
+  TESSERA_ASSERT(!failure_.ok(), "ranks agree on a reason");
   if (trace_) trace_->fail(failure_);
   return failure_;
 }

@@ -2,6 +2,7 @@
 // The effects of operations on the memory of this rank.
 #include "engine/backends/host/file_task.h"
 #include "engine/backends/host/host_backend.h"
+#include "tessera/assert.h"
 #include "tessera/reachable_memory.h"
 
 namespace tessera {
@@ -23,6 +24,7 @@ bool HostBackend::takes_no_turns(const Op& op) {
 Status HostBackend::run(const Op& op) {
   if (const auto* work = std::get_if<Copy>(&op.what)) copy(*work);
   if (const auto* work = std::get_if<Compute>(&op.what)) {
+    TESSERA_ASSERT(!in_body_, "no body runs inside of another");
     in_body_ = true;
     const Status ran = compute(*work);
     in_body_ = false;
@@ -55,6 +57,7 @@ Status HostBackend::compute(const Compute& compute) const {
 CollectiveCall HostBackend::call(CommunicatorId id, const View& input, const View& output) const {
   const RankGroups& groups = communicator(id).groups;
   const Index index = groups.index_of(rank_);
+  TESSERA_ASSERT(index >= 0, "a collective holds for whole groups, of which this rank is in one");
   return {id,    output.dtype,        groups.group_size(groups.group_of(rank_)),
           index, bytes(input, index), bytes(output, index)};
 }

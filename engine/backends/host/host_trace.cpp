@@ -48,6 +48,8 @@ HostTrace::~HostTrace() { fail(Status(Code::cancelled, "the run was given up bef
 Result<std::unique_ptr<HostTrace>> HostTrace::start(TraceLink& link, const Wanted& wanted,
                                                     std::function<Time()> clock,
                                                     const Complete& complete) {
+  // The clock is asked for before and after the broadcast: rank 0 must not promise a trace that it
+  // cannot write, and the others learn only by it that they need one.
   // Every rank has to know whether rank 0 has a sink, because the trace's own messages are
   // collective.
   const bool timeless = !clock;
@@ -169,6 +171,7 @@ Status HostTrace::advance(bool together) {
 // send the same number of times, because operations are the same everywhere: a rank that an
 // operation does not hold for sends zeros in its place.
 Status HostTrace::send() {
+  TESSERA_ASSERT(sending_ == nullptr, "one step is sent at a time");
   const auto count = steps_.empty() ? 0 : static_cast<std::size_t>(steps_.front() - first_);
   auto sending = std::make_unique<Sending>();
   sending->is_step = !steps_.empty();
@@ -190,6 +193,7 @@ Status HostTrace::send() {
   if (rank_ == 0) sending->all.resize(sending->own.size() * ranks_);
   TESSERA_ASSIGN(sending->request, link_.gather(bytes(sending->own), bytes(sending->all)));
   sending_ = std::move(sending);
+  // Rank 0 keeps its times until the others' have arrived: they say which operations are exchanges.
   if (rank_ != 0) forget(count);
   if (sending_->is_step) steps_.pop_front();
   return {};
@@ -207,6 +211,7 @@ void HostTrace::take(Sending& sent) {
   TESSERA_ASSERT(own_ || rank_ == 0, "only rank 0 receives times");
   write_kernels(sent);
   if (!sent.is_step) return;
+  TESSERA_ASSERT(submitted_.has_value() && !items_.empty(), "a step that arrives was closed here");
   auto step = std::make_shared<AlignedReplay::Step>();
   step->pitch = sent.own.size();
   step->count = sent.count;

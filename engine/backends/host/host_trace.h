@@ -18,6 +18,7 @@
 #include "engine/backends/host/kernel_times.h"
 #include "engine/backends/host/trace_link.h"
 #include "engine/tracing/submitted_trace.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -119,7 +120,11 @@ class HostTrace {
   HostTrace(TraceLink& link, std::function<Time()> clock, bool with_kernels, bool own);
   void keep_record(TraceSink& sink, ClockAlignment clocks);
   Result<ClockAlignment> align(const Complete& complete);
-  Times& times(std::int64_t place) { return times_[static_cast<std::size_t>(place - first_)]; }
+  Times& times(std::int64_t place) {
+    TESSERA_ASSERT(place >= first_ && place - first_ < std::ssize(times_),
+                   "what is done is not sent");
+    return times_[static_cast<std::size_t>(place - first_)];
+  }
   bool front_is_done();
   bool kernels_are_left() const { return closed_ && !kernels_.empty(); }
   Status send();

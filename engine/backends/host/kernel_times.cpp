@@ -23,6 +23,7 @@ void KernelTimes::close_step() {
 }
 
 std::vector<KernelTimes::Row> KernelTimes::take() {
+  TESSERA_ASSERT(passed_ <= rows_.size(), "the rows of the step passed over are here");
   const auto end = rows_.begin() + static_cast<std::ptrdiff_t>(std::exchange(passed_, 0));
   std::vector<Row> taken(rows_.begin(), end);
   rows_.erase(rows_.begin(), end);

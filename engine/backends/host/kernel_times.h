@@ -9,6 +9,7 @@
 #include <deque>
 #include <vector>
 
+#include "tessera/assert.h"
 #include "tessera/types.h"
 
 namespace tessera {
@@ -21,7 +22,10 @@ class KernelTimes {
   };
 
   /// Adds a row for the next collective, on every rank alike. REQUIRES: ids ascend.
-  void expect(std::int32_t op) { rows_.push_back({op}); }
+  void expect(std::int32_t op) {
+    TESSERA_ASSERT(rows_.empty() || rows_.back().op < op, "ids ascend");
+    rows_.push_back({op});
+  }
   /// Fills in the time of a collective; nothing happens if its row was taken already.
   void record(std::int32_t op, Time time);
   /// Ends a step, to which all rows since the last call belong.

@@ -45,7 +45,9 @@ void RankWatch::send(const Status& trouble) {
   TESSERA_ASSERT(rank_ != 0, "rank 0 compares reports and sends none");
   LogReport report{.first = sent_ + 1, .calls = {}, .trouble = trouble};
   for (std::int64_t number = report.first; number <= log_.count(); ++number) {
-    report.calls.push_back(*log_.find(number));
+    const LoggedCall* const call = log_.find(number);
+    TESSERA_ASSERT(call != nullptr, "what was not reported is in the log");
+    report.calls.push_back(*call);
   }
   // If rank 0 has not taken earlier reports, the calls stay in the log and go with the next one.
   if (!transport_.post(0, report.to_bytes())) return;

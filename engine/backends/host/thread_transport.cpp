@@ -147,11 +147,13 @@ class ThreadTransport final : public Transport {
     Communicator& communicator = communicators_.at(id);
     const Index group = communicator.groups.group_of(rank_);
     const Index index = communicator.groups.index_of(rank_);
+    TESSERA_ASSERT(group >= 0 && index >= 0, "members meet");
     const ThreadWorld::Key key{id, group, communicator.started++};
     const std::lock_guard lock(world_->mutex);
     TESSERA_TRY(world_->ended);
     auto& meeting = world_->meetings[key];
     meeting.inputs.resize(static_cast<std::size_t>(communicator.groups.group_size(group)));
+    TESSERA_ASSERT(meeting.come < std::ssize(meeting.inputs), "a member comes to a meeting once");
     meeting.inputs[static_cast<std::size_t>(index)] = input;
     ++meeting.come;
     world_->changed.notify_all();

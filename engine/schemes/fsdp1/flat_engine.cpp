@@ -91,6 +91,7 @@ Status FlatEngine::setup() {
   TESSERA_TRY(create_streams_and_groups());
   TESSERA_TRY(assign(options_.units, options_.plan, options_.original_dtype));
   entry_of_parameter_.resize(model_.parameters.size());
+  for (const Parameter& p : model_.parameters) trained_.push_back(p.requires_grad);
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
   return make_values(*this);
 }
@@ -263,6 +264,12 @@ Status FlatEngine::post_forward(ModuleId module) {
   return ends_pass(module) ? end_evaluation() : Status{};
 }
 
+// Values change: what micro-batches without sync left gathered has the old ones.
+Status FlatEngine::before_write() {
+  for (FlatUnit& unit : units_) TESSERA_TRY(reshard(unit, true));
+  return {};
+}
+
 // Training goes on as if nothing had run.
 Status FlatEngine::end_evaluation() {
   for (FlatUnit& unit : units_) {
@@ -277,6 +284,7 @@ Status FlatEngine::end_evaluation() {
 
 Status FlatEngine::begin_backward() {
   TESSERA_TRY(expect(Stage::forward, "begin_backward"));
+  TESSERA_ASSERT(left_.empty(), "frozen units are freed in the backward pass that left them");
   initialised_ = true;
   return enter(Stage::backward, Phase::backward);
 }
@@ -285,6 +293,8 @@ Status FlatEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward", module));
   FlatUnit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  // torch's pre-backward hook hangs on the unit's outputs and runs before anything is waited for:
+  // recorded runs are compared by this line.
   TESSERA_TRY(mark(cause(unit->name, Reason::none), marks::pre_backward, compute_).status());
   if (!unit->prefetched) TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_stream(compute_, unshard_stream_, cause(unit->name, Reason::needed)));
@@ -320,7 +330,7 @@ Status FlatEngine::compute(const ModuleWork& work) {
 }
 
 Status FlatEngine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   TESSERA_TRY(free_frozen());
   for (std::size_t u = units_.size(); u-- > 0;) {  // the root last
     FlatUnit& unit = units_[u];

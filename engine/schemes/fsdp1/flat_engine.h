@@ -10,6 +10,7 @@
 #include "engine/base/engine_base.h"
 #include "engine/model/gradient_flow.h"
 #include "engine/schemes/fsdp1/flat_layout.h"
+#include "tessera/assert.h"
 #include "tessera/device_mesh.h"
 #include "tessera/fsdp1.h"
 
@@ -76,12 +77,17 @@ class FlatEngine final : public EngineBase {
   std::vector<StreamId> side_streams() const override;
   Status before_gather() override { return sharded() ? limit() : Status{}; }
   Status after_free(std::string_view unit) override;
+  Status before_write() override;
 
   Status plan_mesh();
   Status create_streams_and_groups();
   Status add_unit(std::size_t index);
   FlatUnit* unit_of(ModuleId module);
-  FlatUnit& unit_with(ParameterId id) { return units_[assignment_.unit_of_parameter[id.index()]]; }
+  FlatUnit& unit_with(ParameterId id) {
+    const std::size_t unit = assignment_.unit_of_parameter[id.index()];
+    TESSERA_ASSERT(unit < units_.size(), "ignored parameters are in no unit and are not asked for");
+    return units_[unit];
+  }
   const FlatLayout::Entry& entry_of(ParameterId id) const;
 
   bool sharded() const { return shard_size_ > 1; }
@@ -127,6 +133,7 @@ class FlatEngine final : public EngineBase {
 
   std::vector<FlatUnit> units_;                  // pre-order, root first
   std::vector<std::size_t> entry_of_parameter_;  // by ParameterId: place in its unit's layout
+  std::vector<bool> trained_;                    // by ParameterId, when the engine was made
   CommunicatorId shard_group_, replica_group_;
   StreamId unshard_stream_, pre_unshard_, post_backward_stream_, all_reduce_;
 

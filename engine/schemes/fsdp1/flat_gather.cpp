@@ -14,6 +14,8 @@ Status FlatEngine::unshard(FlatUnit& unit, Reason reason) {
   if (!unit.shard.value.valid()) return {};
   const bool there = sharded() ? unit.unsharded.valid() : !staged(unit) || unit.staged.valid();
   if (there) return limit();
+  // torch's order: the cast is queued before the limiter may hold the host back, so that it is over
+  // when the gather may begin.
   if (staged(unit)) {
     TESSERA_TRY(stage(unit, reason));
     TESSERA_TRY(wait_stream(unshard_stream_, pre_unshard_, cause(unit.name, Reason::order)));

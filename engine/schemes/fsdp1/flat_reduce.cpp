@@ -10,6 +10,8 @@ namespace tessera {
 
 Result<View> FlatEngine::gradient_view(ParameterId id) {
   FlatUnit& unit = unit_with(id);
+  if (!trained_[id.index()]) return trained_later(model_.parameter(id).name);
+  if (unit.finished_backward) return late_gradient(model_.parameter(id).name, unit.name);
   if (!unit.gradient.valid()) {
     TESSERA_ASSIGN(
         unit.gradient,
@@ -22,6 +24,7 @@ Result<View> FlatEngine::gradient_view(ParameterId id) {
 }
 
 Status FlatEngine::finish_unit(FlatUnit& unit) {
+  TESSERA_ASSERT(!unit.finished_backward, "a unit is finished once in a backward pass");
   unit.finished_backward = true;
   TESSERA_TRY(reshard(unit, frees_in_backward(unit)));
   if (options_.backward_prefetch == BackwardPrefetch::post) TESSERA_TRY(prefetch_backward(unit));
@@ -41,6 +44,8 @@ Status FlatEngine::free_frozen() {
 
 // Alignment padding, frozen parameters, and those that this pass did not use.
 Status FlatEngine::fill_gaps(FlatUnit& unit) {
+  TESSERA_ASSERT(unit.written.size() == unit.layout.entries.size(),
+                 "a flag per entry of the layout");
   Copy zeros;
   for (std::size_t e = 0; e < unit.written.size(); ++e) {
     if (unit.written[e]) continue;

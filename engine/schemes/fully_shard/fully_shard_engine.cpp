@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/schemes/fully_shard/marks.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -102,7 +103,9 @@ Unit* FullyShardEngine::unit_of(ModuleId module) {
 }
 
 Unit& FullyShardEngine::unit_with(ParameterId id) {
-  return units_[assignment_.unit_of_parameter[id.index()]];
+  const std::size_t unit = assignment_.unit_of_parameter[id.index()];
+  TESSERA_ASSERT(unit < units_.size(), "ignored parameters are in no unit and are not asked for");
+  return units_[unit];
 }
 
 UnitParameter& FullyShardEngine::parameter(ParameterId id) {
@@ -246,7 +249,7 @@ Status FullyShardEngine::post_backward(ModuleId module) {
 }
 
 Status FullyShardEngine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   TESSERA_TRY(mark(cause("root", Reason::none), marks::backward_finishing, compute_).status());
   for (Unit& unit : units_) {
     unit.post_forward_indices.clear();
@@ -276,7 +279,7 @@ Status FullyShardEngine::complete_gradients() {
 
 Status FullyShardEngine::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
-  for (Unit& unit : units_) TESSERA_TRY(reshard(unit));  // what is gathered is outdated afterwards
+  TESSERA_TRY(before_write());  // what is gathered is outdated afterwards
   TESSERA_TRY(finish_reduce());
   return EngineBase::step(options);
 }

@@ -128,6 +128,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   ShardGroups shard_groups() const override { return groups_of_mesh(main_); }
   std::vector<StreamId> side_streams() const override;
   Status finish_gathers() override;
+  Status before_write() override;
   Unit* unit_of(ModuleId module);
   Status add_unit(std::size_t index);
   Status check_options();

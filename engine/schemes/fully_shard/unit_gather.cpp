@@ -22,6 +22,8 @@ Status FullyShardEngine::allocate_shards(Unit& unit) {
 
 FullyShardEngine::Gathering FullyShardEngine::gathering(const Unit& unit) const {
   if (!unit.post_forward_sharded) return {unit.mesh.shard, unit.mesh.size, 1};
+  TESSERA_ASSERT(unit.reshards_to_group && unit.reshard_group > 0,
+                 "a smaller group has the slices");
   return {unit.post_forward_group, unit.reshard_group, unit.mesh.size / unit.reshard_group};
 }
 
@@ -42,6 +44,7 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
 }
 
 Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
+  TESSERA_ASSERT(!unit.gather_buffer.valid() && !unit.unsharded, "a gather begins once");
   TESSERA_ASSIGN(unit.gather_buffer,
                  allocate(fmt::format("{}.ag_out", unit.name),
                           bytes_of(unit.layout.shard * unit.mesh.size, unit.param_dtype),
@@ -102,6 +105,14 @@ Status FullyShardEngine::finish_gathers() {
   return {};
 }
 
+// Values change: what is gathered, or on its way, has the old ones, and a unit that is there is not
+// gathered again.
+Status FullyShardEngine::before_write() {
+  TESSERA_TRY(drop_gathers());
+  for (Unit& unit : units_) TESSERA_TRY(reshard(unit));
+  return {};
+}
+
 // A prefetch of a unit that backward had left already. The optimizer makes its values old, so they
 // are freed; torch does so without the copy-out, which here shows that the collective was awaited.
 Status FullyShardEngine::drop_gathers() {
@@ -120,6 +131,7 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   Copy copy;
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * unit.mesh.size;
+    TESSERA_ASSERT(!p.unsharded.valid(), "an unsharded parameter is not copied out again");
     TESSERA_ASSIGN(p.unsharded,
                    allocate(p.shard.name + ".unsharded", bytes_of(padded, unit.param_dtype),
                             MemoryClass::unsharded_parameters, compute_, why));
@@ -169,6 +181,7 @@ Status FullyShardEngine::reshard_to_group(Unit& unit) {
 // Backward runs in the reverse order of forward: gathers the unit that ran before.
 Status FullyShardEngine::prefetch_before(std::size_t post_forward_index) {
   if (post_forward_index == 0) return {};
+  TESSERA_ASSERT(post_forward_index < forward_order_.size(), "a place in this forward");
   Unit& previous = units_[forward_order_[post_forward_index - 1]];
   return flow_.out_of(previous.module) ? unshard(previous, Reason::backward_prefetch) : Status{};
 }

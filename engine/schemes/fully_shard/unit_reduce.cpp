@@ -7,11 +7,14 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/fully_shard/fully_shard_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 Result<View> FullyShardEngine::gradient_view(ParameterId id) {
   const Unit& unit = unit_with(id);
   UnitParameter& p = parameter(id);
+  if (!p.layout.gradient) return trained_later(model_.parameter(id).name);
+  if (unit.finished_backward) return late_gradient(model_.parameter(id).name, unit.name);
   if (!p.gradient.valid()) {
     TESSERA_ASSIGN(
         p.gradient,
@@ -27,6 +30,8 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   if (reshard_after_backward_) TESSERA_TRY(reshard(unit));
   bool has_gradients = false;
   for (const UnitParameter& p : unit.parameters) {
+    TESSERA_ASSERT(p.layout.gradient || !p.gradient.valid(),
+                   "a gradient has a place in the buffers");
     has_gradients |= p.gradient.valid() || p.accumulated.valid();
   }
   if (!has_gradients) return {};
@@ -136,6 +141,8 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
     if (reduce.factor != 1) what = multiply(input, output, reduce.factor);
   }
   TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
+  // Its memory is not given back yet: the compute stream has to wait for the reduction before, and
+  // that wait is put off to where the memory is wanted.
   packed_.push_back({packed, reduced});
   return {};
 }

@@ -16,6 +16,7 @@ Status ReplicateEngine::launch_ready_buckets() {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
     const std::size_t index = next_bucket_++;
     Bucket& bucket = buckets_[index];
+    TESSERA_ASSERT(bucket.buffer.valid(), "a bucket has memory while gradients are reduced");
     TESSERA_TRY(zero_for_joined(bucket));
     TESSERA_TRY(wait_stream(nccl_, compute_, cause(bucket.name, Reason::order)));
     if (hook_) {
@@ -72,6 +73,8 @@ Status ReplicateEngine::zero_for_joined(const Bucket& bucket) {
 // Which parameters some rank has used: the others keep their gradient.
 Status ReplicateEngine::reduce_used_map() {
   if (world_size_ == 1) return {};
+  TESSERA_ASSERT(used_map_.valid() && used_since_sync_.size() == parameters_.size(),
+                 "a flag for every parameter, and room for them");
   const Cause why = cause("root", Reason::order);
   const View all =
       View::whole(used_map_, DType::int32, Numel{static_cast<std::int64_t>(parameters_.size())});

@@ -45,6 +45,7 @@ void ReplicateEngine::plan_first_buckets() {
 void ReplicateEngine::lay_out(const std::vector<std::vector<std::size_t>>& buckets) {
   buckets_.clear();
   for (const auto& indices : buckets) {
+    TESSERA_ASSERT(!indices.empty(), "a bucket has a parameter");
     Bucket bucket;
     // Causes outlive buckets, which are rebuilt.
     bucket.name = runtime_.keep_name(fmt::format("bucket {}", buckets_.size()));
@@ -97,6 +98,7 @@ Status ReplicateEngine::rebuild_if_due() {
   TESSERA_TRY(broadcast_numbers("bucket_indices", static_cast<std::int64_t>(order.size()) + 1));
   TESSERA_TRY(
       broadcast_numbers("bucket_sizes", static_cast<std::int64_t>(assignment.buckets.size())));
+  TESSERA_ASSERT(next_bucket_ == 0 || next_bucket_ == buckets_.size(), "no reduction is under way");
   std::vector<Bucket> old = std::move(buckets_);
   const std::vector<ReplicatedParameter> before = parameters_;
   // Only where gradients are views of buckets, and some were kept from before the rebuild.
@@ -142,8 +144,8 @@ Status ReplicateEngine::clear_views() {
 
 // .grad += the gradient of this backward pass.
 Status ReplicateEngine::accumulate(ReplicatedParameter& p) {
-  if (!p.fresh.valid()) {  // it was written into the bucket
-    p.has_gradient = true;
+  if (!p.fresh.valid()) {  // it was written into the bucket, or nobody has computed it
+    p.has_gradient |= views() && p.trained;
     return {};
   }
   if (!p.has_gradient) {
@@ -172,6 +174,7 @@ Status ReplicateEngine::copy_into_bucket(ReplicatedParameter& p, bool zeros) {
 }
 
 Status ReplicateEngine::mark_ready(ReplicatedParameter& p) {
+  TESSERA_ASSERT(p.trained, "only what is reduced is counted");
   TESSERA_TRY(copy_into_bucket(p, /*zeros=*/!p.has_gradient));
   TESSERA_ASSERT(buckets_[p.bucket].pending > 0, "a gradient is ready once in a backward pass");
   --buckets_[p.bucket].pending;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/schemes/replicate/replicate_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -121,6 +122,7 @@ Status ReplicateEngine::leave_join() {
   if (micro_batch_ > 0) return refuse("Join::finish was called in the middle of a step");
   const RankSet longest = std::exchange(active_, everyone_);
   join_.entered = false;
+  TESSERA_ASSERT(!longest.empty(), "a step without inputs on any rank was refused");
   const Rank root = longest.ranges().back().end - 1;
   TESSERA_TRY(agree_on_number("model_root", Reduction::max, [longest](Rank r) {
     return longest.contains(r) ? static_cast<float>(r) : -1.0F;

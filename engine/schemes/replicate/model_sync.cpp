@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/schemes/replicate/replicate_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -119,6 +120,7 @@ Status ReplicateEngine::sync_buffers() {
   if (!stale || !options_.broadcast_buffers || views.empty() || world_size_ == 1) return {};
   Index root = 0;
   if (join_.entered) {
+    TESSERA_ASSERT(!active_.empty(), "a step without inputs on any rank was refused");
     root = active_.ranges().back().end - 1;
     TESSERA_TRY(agree_on_number("buffer_root", Reduction::max, [ranks = active_](Rank r) {
       return ranks.contains(r) ? static_cast<float>(r) : -1.0F;

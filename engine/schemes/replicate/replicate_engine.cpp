@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -76,6 +78,7 @@ Status ReplicateEngine::set_static_graph() {
   if (started_) return too_late("the graph was declared static");
   options_.static_graph = true;
   rebuilt_ = false;
+  // No event: no forward pass has begun, so nothing was ever written there.
   for (Bucket& bucket : buckets_) TESSERA_TRY(release(bucket.buffer, EventId{}));
   plan_first_buckets();
   return allocate_buckets();
@@ -88,6 +91,7 @@ Cause ReplicateEngine::cause_of(const ReplicatedParameter& p, Reason reason) con
 }
 
 View ReplicateEngine::slice(const ReplicatedParameter& p) const {
+  TESSERA_ASSERT(p.trained && p.bucket < buckets_.size(), "only what is reduced lies in a bucket");
   return View::part(buckets_[p.bucket].buffer, p.shard.dtype, p.offset, p.numel);
 }
 
@@ -97,6 +101,8 @@ Result<View> ReplicateEngine::parameter_view(ParameterId id) {
 
 Result<View> ReplicateEngine::gradient_view(ParameterId id) {
   ReplicatedParameter& p = at(id);
+  if (!p.shard.map.requires_grad()) return trained_later(name(p));
+  if (p.ready) return late_gradient(name(p));
   // A second backward without a step adds to what the bucket has: it needs memory of its own.
   const bool into_bucket = views() && p.trained && !p.has_gradient;
   if (into_bucket) return slice(p);
@@ -196,7 +202,7 @@ Status ReplicateEngine::grad_ready(ParameterId parameter) {
 }
 
 Status ReplicateEngine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   if (reduces_) {
     if (options_.static_graph && synced_backwards_ == 0) {
       uses_ = uses_now_;

@@ -3,6 +3,7 @@
 // after the optimizer what each owner has stepped.
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -76,6 +77,7 @@ Status OwnerEngine::broadcast_shards() {
         submit(comm_, cause(shard.name, Reason::step), Broadcast{group_, sent[k++], shard.owner})
             .status());
   }
+  TESSERA_ASSERT(k == sent.size(), "every shard that was packed is sent");
   // The broadcasts are over before packed copies are unpacked and freed.
   TESSERA_TRY(use(sent));
   Copy unpack;

@@ -6,6 +6,7 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -27,14 +28,8 @@ Status OwnerEngine::allocate_fresh(GradientBucket& b) {
 Result<View> OwnerEngine::gradient_view(ParameterId id) {
   OwnedParameter& p = at(id);
   if (!has_owner(p)) return unowned_gradient(p);
-  if (!p.trained) {
-    return Status(Code::invalid_argument,
-                  fmt::format("requires_grad of {} changed in the middle of a step", p.shard.name));
-  }
-  if (p.ready) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} gets a gradient after its gradient was ready", p.shard.name));
-  }
+  if (!p.trained) return trained_meanwhile(p.shard.name);
+  if (p.ready) return late_gradient(p.shard.name);
   p.touched = true;
   GradientBucket& bucket = buckets_[p.bucket];
   if (!p.filled) {
@@ -80,6 +75,7 @@ Status OwnerEngine::accumulate(OwnedParameter& p) {
   p.filled = true;
   if (!p.extra.valid()) return {};
   const GradientBucket& bucket = buckets_[p.bucket];
+  TESSERA_ASSERT(bucket.fresh.valid(), "the earlier gradient is in the bucket");
   TESSERA_ASSIGN(const EventId added,
                  submit(compute_, cause_of(bucket, Reason::accumulate),
                         add(View::whole(p.extra, p.dtype, p.numel), slice(bucket.fresh, p))));

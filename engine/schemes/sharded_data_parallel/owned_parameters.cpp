@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -186,6 +187,7 @@ void OwnerEngine::plan_buckets() {
   // All ranks reduce in this order; one that backward completes late would hold up the others.
   std::sort(plan.buckets.begin(), plan.buckets.end(),
             [&](const auto& a, const auto& b) { return completed(a) < completed(b); });
+  TESSERA_ASSERT(!any_gradient(), "buckets are planned while they hold nothing");
   buckets_.clear();
   for (auto& indices : plan.buckets) {
     const OwnedParameter& first = parameters_[indices.front()];
@@ -195,7 +197,9 @@ void OwnerEngine::plan_buckets() {
     for (const OwnerShard& s : shards_) {
       if (std::tuple(s.optimizer, s.owner, s.dtype) == first.shard_key()) bucket.name = s.name;
     }
+    TESSERA_ASSERT(!bucket.name.empty(), "the owner of a bucket has a shard");
     for (const std::size_t k : indices) {
+      TESSERA_ASSERT(parameters_[k].trained, "only what is trained is reduced");
       parameters_[k].bucket = buckets_.size();
       parameters_[k].offset = bucket.numel;
       bucket.numel += parameters_[k].numel;

@@ -95,7 +95,7 @@ Status OwnerEngine::grad_ready(ParameterId parameter) {
 }
 
 Status OwnerEngine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   for (OwnedParameter& p : parameters_) {
     // A body wrote it, but the host program never said that it was ready.
     if (p.touched && !p.ready) TESSERA_TRY(accumulate(p));

@@ -11,6 +11,7 @@
 
 #include "engine/base/engine_base.h"
 #include "engine/model/used_by.h"
+#include "tessera/assert.h"
 #include "tessera/sharded_data_parallel.h"
 
 namespace tessera {
@@ -68,7 +69,11 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
               const RankGroups& groups);
   Status setup();
 
-  Index owner_of(ParameterId parameter) const override { return at(parameter).owner; }
+  Index owner_of(ParameterId parameter) const override {
+    TESSERA_ASSERT(parameter.valid() && parameter.index() < parameters_.size(),
+                   "a parameter of the model");
+    return at(parameter).owner;
+  }
   std::int32_t owners_version() const override { return owners_version_; }
   Status step_optimizer(std::int32_t optimizer, const AdamOptions& options) override;
   Status set_norm_group(const RankGroups& groups) override;
@@ -123,7 +128,10 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
 
   OwnedParameter& at(ParameterId id) { return parameters_[id.index()]; }
   const OwnedParameter& at(ParameterId id) const { return parameters_[id.index()]; }
-  const RankSet& owner_set(Index owner) const { return owners_[static_cast<std::size_t>(owner)]; }
+  const RankSet& owner_set(Index owner) const {
+    TESSERA_ASSERT(owner >= 0 && owner < ranks_, "somebody owns it");
+    return owners_[static_cast<std::size_t>(owner)];
+  }
   RankSet others(Index owner) const { return everyone_.minus(owner_set(owner)); }
   bool steps_now(std::int32_t optimizer) const {
     return optimizer >= 0 && optimizer_.selects(optimizer);

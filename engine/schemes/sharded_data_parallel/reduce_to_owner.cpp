@@ -60,6 +60,7 @@ Status OwnerEngine::flush() {
   }
   // One wait for all: an owner reads none of its buckets before the last reduction anyway.
   for (GradientBucket& b : buckets_) TESSERA_TRY(finish(b));
+  TESSERA_ASSERT(!unreduced(), "whatever backward computed lies in a bucket that was reduced");
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/zero12/zero12_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -53,6 +54,7 @@ Status Zero12Engine::bring_part() {
 // In place if it goes into one bucket; pieces of parts lie apart and have to be copied out.
 Status Zero12Engine::gather(FlatBuffer& flat) {
   if (ranks_ == 1) return {};
+  TESSERA_ASSERT(flat.value.valid(), "what is gathered exists");
   const Numel part = flat.layout.shard;
   const std::int64_t pieces =
       std::max<std::int64_t>(1, flat.layout.padded().value / options_.allgather_bucket.value);

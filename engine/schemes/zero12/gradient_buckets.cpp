@@ -13,12 +13,8 @@ namespace tessera {
 
 Result<View> Zero12Engine::gradient_view(ParameterId id) {
   PartedParameter& p = at(id);
-  if (!p.trained) {
-    return Status(Code::invalid_argument,
-                  fmt::format("requires_grad of {} changed after the engine was made: what is "
-                              "stepped is fixed then",
-                              name(p)));
-  }
+  if (!p.trained) return trained_later(name(p));
+  if (p.ready) return late_gradient(name(p));
   if (!p.fresh.valid()) {
     TESSERA_ASSIGN(
         p.fresh, allocate(fmt::format("{}.grad", name(p)), bytes_of(p.numel, param_dtype()),
@@ -44,6 +40,7 @@ Status Zero12Engine::finish_gradient(PartedParameter& p) {
 // As in DeepSpeed they exist while gradients are reduced; but without room that could never be
 // used.
 Status Zero12Engine::open_buckets() {
+  TESSERA_ASSERT(buckets_.empty(), "the buckets of the pass before were closed");
   const Numel size = std::min(options_.reduce_bucket, flat_.layout.total);
   buckets_.assign(overlaps() ? 2 : 1, {});
   filled_ = 0;
@@ -81,6 +78,7 @@ Status Zero12Engine::add_to_bucket(PartedParameter& p, BufferId& gradient) {
     TESSERA_TRY(reduce(alone));
     return release(gradient, alone.reduced);
   }
+  TESSERA_ASSERT(bucket->numel + p.numel <= options_.reduce_bucket, "there is room in the bucket");
   // The first copy into a bucket must not overtake what is still read from it.
   if (bucket->entries.empty() && bucket->reduced.valid() && overlaps()) {
     TESSERA_TRY(wait_event(compute_, bucket->reduced, cause("root", Reason::order)));
@@ -96,6 +94,7 @@ Status Zero12Engine::add_to_bucket(PartedParameter& p, BufferId& gradient) {
 
 // Reduces the rest of the bucket; after this the optimizer may look.
 Status Zero12Engine::flush() {
+  TESSERA_ASSERT(filled_ < buckets_.size(), "buckets are open until they are flushed");
   TESSERA_TRY(reduce(buckets_[filled_]));
   if (overlaps()) TESSERA_TRY(wait_stream(compute_, reduce_, cause("root", Reason::needed)));
   return close_buckets();

@@ -3,6 +3,7 @@
 // average_tensor).
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/zero12/zero12_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -105,6 +106,7 @@ Status Zero12Engine::add_on_host(const RankSet& owner, const View& fresh, const 
 Status Zero12Engine::keep(const View& wire, const std::vector<OwnedSlice>& slices) {
   TESSERA_TRY(open_part());
   for (const OwnedSlice& slice : slices) {
+    TESSERA_ASSERT(slice.owner < ranks_, "every element of the flat range is in somebody's part");
     const RankSet owner = RankSet::single(slice.owner);
     Copy copy{.index_in = {}, .pieces = {}, .route = *route_between(Memory::device, home())};
     for (const OwnedPiece& piece : slice.pieces) {
@@ -125,6 +127,7 @@ Status Zero12Engine::keep(const View& wire, const std::vector<OwnedSlice>& slice
                           std::move(copy))
                     .status());
   }
+  // Only now: a parameter that two ranks share has a slice with each, and both are its first.
   for (const OwnedSlice& slice : slices) {
     for (const OwnedPiece& piece : slice.pieces) at(piece.parameter).has_gradient = true;
   }

@@ -60,7 +60,7 @@ Status Zero12Engine::grad_ready(ParameterId parameter) {
 }
 
 Status Zero12Engine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   for (PartedParameter& p : parameters_) {
     // Gradients that the host program never called ready are complete now.
     if (!p.ready) TESSERA_TRY(finish_gradient(p));

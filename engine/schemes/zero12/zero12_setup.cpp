@@ -4,6 +4,7 @@
 
 #include "engine/model/used_by.h"
 #include "engine/schemes/zero12/zero12_engine.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -64,6 +65,7 @@ Status Zero12Engine::add_flat(FlatBuffer& flat, const std::vector<ParameterId>& 
   flat.shard.map = shard_map(model_, flat.layout);
   const Cause why = cause("root", Reason::none);
   const Numel padded = flat.layout.padded();
+  TESSERA_ASSERT(!flat.value.valid() && !ids.empty(), "a flat buffer is made once, of something");
   TESSERA_ASSIGN(flat.value, allocate(name, bytes_of(padded, param_dtype()),
                                       MemoryClass::unsharded_parameters, compute_, why));
   Compute init;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/schemes/zero3/parameters/marks.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -42,6 +43,7 @@ bool DeepSpeedSwapLines::shows(const Mark& mark) {
 
 void DeepSpeedSwapLines::note(const Mark& mark, const std::string& parameter,
                               std::vector<std::string>& lines) {
+  TESSERA_ASSERT(shows(mark), "a mark of NVMe");
   if (mark.kind == marks::reading) {
     reads_.push_back({parameter, mark.number});
     return;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 Status ExternalParameters::add(ModuleId module, ParameterId id, FetchPolicy& policy) {
@@ -47,6 +49,7 @@ Status ExternalParameters::give_back(ParameterId id) {
 // The module around the one that returned it answers for it from now on, unless one further out
 // does so already.
 Status ExternalParameters::take_over(ModuleId from, ParameterId id, FetchPolicy& policy) {
+  TESSERA_ASSERT(!running_.empty(), "a module runs around the one that returned it");
   const bool answered = std::any_of(running_.begin(), running_.end(),
                                     [&](ModuleId m) { return needs_.external(m, id); });
   if (answered) return {};

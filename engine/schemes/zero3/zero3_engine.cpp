@@ -111,7 +111,7 @@ Status Zero3Engine::post_backward(ModuleId module) {
 
 // Freeing comes before the last reduction, which needs no gathered parameter; or as DeepSpeed.
 Status Zero3Engine::end_backward() {
-  TESSERA_TRY(expect(Stage::backward, "end_backward"));
+  TESSERA_TRY(expect_end_of_backward());
   const bool behind = parts_.facts.rules.frees_after_reducing;
   if (!behind) TESSERA_TRY(parts_.policy->end_pass(false));
   TESSERA_TRY(parts_.bucket.finish());

@@ -123,6 +123,28 @@ void run_modules(Engine& engine, const Model& model, const std::vector<std::stri
   test::require_ok(engine.end_backward());
 }
 
+TEST_CASE("a gradient that nobody computed is none, whatever the bucket has",
+          "[reduce][numerics]") {
+  const Model model = test::linear_model("one", {{"a", 2, 2}}, {"a"});
+  const test::TestCosts costs;
+  auto runtime = sim::LockstepRuntime::create({.world_size = 2, .cost = &costs, .numerics = true});
+  REQUIRE(runtime.ok());
+  auto engine = replicate(**runtime, model, {});
+  REQUIRE(engine.ok());
+  Engine& e = **engine;
+  for (int step = 0; step < 2; ++step) {  // the first one rebuilds buckets
+    run_modules(e, model, {"a"}, /*sync=*/true);
+    test::require_ok(e.step({}));
+  }
+  test::require_ok(e.begin_forward());
+  test::require_ok(e.begin_backward());
+  for (ParameterId p : {ParameterId{0}, ParameterId{1}}) test::require_ok(e.grad_ready(p));
+  test::require_ok(e.end_backward());
+  float norm = -1;
+  test::require_ok(e.clip_grad_norm(1, 2, [&](Rank, float total) { norm = total; }));
+  CHECK(norm == 0);
+}
+
 TEST_CASE("the map of used parameters counts the ranks that used them", "[reduce][numerics]") {
   const Rank ranks = 3;
   const Model model =

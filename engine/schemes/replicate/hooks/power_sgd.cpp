@@ -8,6 +8,7 @@
 #include "engine/numbers/arithmetic.h"
 #include "engine/schemes/replicate/hooks/low_rank.h"
 #include "engine/schemes/replicate/hooks/mean.h"
+#include "tessera/assert.h"
 
 namespace tessera {
 namespace {
@@ -119,6 +120,8 @@ class Compression {
   }
 
   Status decompress() {
+    TESSERA_ASSERT(p_.valid() && state_.q.valid(),
+                   "factors were reduced before they are multiplied");
     Compute work{.cost = cost(), .reads = {p(), q()}, .writes = {bucket_}, .body = {}};
     work.on_numbers = true;
     work.body = [plan = plan_, dtype = bucket_.dtype,
@@ -134,6 +137,7 @@ class Compression {
 
   // The buffer holds what was to be compressed.
   Status keep_error() {
+    TESSERA_ASSERT(state_.error.valid(), "what was compressed was noted before");
     const View kept = all(state_.error, bucket_.numel);
     Compute work{.cost = {}, .reads = {bucket_, kept}, .writes = {kept}, .body = {}};
     work.cost.elementwise_bytes =

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schemes/zero3/gather/gather.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "tessera/assert.h"
 
 namespace tessera {
 
@@ -12,6 +15,8 @@ Gather::Gather(const GatherTools& tools, std::int32_t number, std::vector<Parame
       secondary_(tools_.secondary.serve(parameters_)),
       group_(secondary_ ? tools_.facts.secondary : tools_.facts.world),
       parts_(secondary_ ? tools_.secondary.group() : tools_.facts.ranks) {
+  TESSERA_ASSERT(!parameters_.empty() && std::is_sorted(parameters_.begin(), parameters_.end()),
+                 "all ranks gather the same parameters in the same order");
   for (ParameterId id : parameters_) partition_ += part_of(tools_.parameters[id]);
 }
 
@@ -35,6 +40,7 @@ Status Gather::begin_alone(const Cause& why) {
     TESSERA_ASSIGN(gathered_, tools_.partitions.bring(stream, why, {}, alone));
     return {};
   }
+  TESSERA_ASSERT(parameters_.size() == 1, "several are gathered into one buffer and split");
   const OnDemandParameter& p = tools_.parameters[parameters_.front()];
   const View full = tools_.memory.view(p);
   View input = source_of(p);
@@ -61,6 +67,7 @@ Status Gather::begin_coalesced(const Cause& why) {
     parts.push_back({id, source_of(p), slot, secondary_ ? Memory::device : p.home});
     offset += slot.numel;
   }
+  TESSERA_ASSERT(offset == partition_, "a rank's parts fill its slot of the flat buffer");
   const Cause pack = tools_.operations.cause(why.unit, Reason::copy_in);
   TESSERA_TRY(tools_.partitions.bring(tools_.facts.all_gather, pack, group_, parts).status());
   TESSERA_ASSIGN(gathered_, collect(own, flat, why));
@@ -84,6 +91,7 @@ Result<EventId> Gather::collect(const View& own, const View& full, const Cause& 
 Status Gather::finish() {
   if (complete_) return {};
   TESSERA_ASSERT(gathered_.valid(), "only what began can end");
+  // Before anything can fail: a gather that ended halfway is not ended again.
   complete_ = true;
   const Zero3Facts& facts = tools_.facts;
   if (quantized_.began()) {
@@ -97,6 +105,7 @@ Status Gather::finish() {
   done_ = gathered_;
   if (flat_.valid()) TESSERA_TRY(split());
   for (ParameterId id : parameters_) tools_.parameters[id].copy.land();
+  // What came from secondary parts is there already, and backward's gathers bring no new values.
   if (secondary_ || !tools_.secondary.keep_now()) return {};
   TESSERA_ASSIGN(done_, tools_.secondary.keep(parameters_, gathered_));
   return {};
@@ -120,6 +129,7 @@ Status Gather::split() {
         {.from = from, .to = to, .count = parts_, .from_pitch = partition_, .to_pitch = part});
     offset += part;
   }
+  TESSERA_ASSERT(offset == partition_, "the parts of a slot are those of the gathered parameters");
   TESSERA_ASSIGN(done_, tools_.operations.submit(tools_.facts.all_gather, why, std::move(copy)));
   return tools_.memory.release_flat(flat_, all, done_);
 }

@@ -38,6 +38,8 @@ Status ParameterMover::gather(std::vector<ParameterId> missing, Reason reason) {
   const auto gather = std::make_shared<Gather>(tools_, ++gathers_, std::move(missing));
   const Status begun = begin(gather, reason);
   if (begun.ok()) return begun;
+  // They must not look as if somebody could wait for them: whoever sees the failure may still ask
+  // what is gathered, and closes what it holds.
   for (ParameterId id : gather->parameters()) at(id).copy.give_up();
   return begun;
 }
@@ -101,6 +103,7 @@ Result<View> ParameterMover::gather_alone(OnDemandParameter& p, Reason reason, b
     TESSERA_TRY(
         tools_.operations.submit(facts.nccl, own, AllGather{facts.world, input, full}).status());
   }
+  // The caller waits for all of them together, so nobody has to wait for this one.
   p.copy.take();
   return full;
 }
@@ -153,6 +156,8 @@ Status ParameterMover::finish_all() {
 Status ParameterMover::free(OnDemandParameter& p) {
   if (!p.copy.available() || !p.active.empty()) return {};
   TESSERA_TRY(note(p, {marks::sharded}, Reason::free_memory));
+  // strict knows the last use when the module is left, and what runs between then and now need not
+  // be waited for.
   const EventId after = p.copy.last_use().valid() ? p.copy.last_use() : worked();
   if (std::find(freed_.begin(), freed_.end(), after) == freed_.end()) freed_.push_back(after);
   TESSERA_TRY(tools_.memory.free(p, after));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 Result<BufferId> allocate_in(Operations& operations, const Zero3Facts& facts, Memory memory,
@@ -16,6 +18,7 @@ Result<BufferId> allocate_in(Operations& operations, const Zero3Facts& facts, Me
 }
 
 Status Partitions::allocate(OnDemandParameter& p) {
+  TESSERA_ASSERT(!p.shard.value.valid() && !p.cast.valid(), "a partition gets its memory once");
   const Cause why = operations_.cause(p.shard.unit, Reason::none);
   constexpr auto memory_class = MemoryClass::sharded_parameters;
   TESSERA_ASSIGN(p.shard.value,
@@ -48,12 +51,14 @@ Result<EventId> Partitions::bring(StreamId stream, const Cause& why, Communicato
   TESSERA_ASSIGN(EventId done, operations_.copy_by_route(stream, why, index_in, pieces));
   for (const GatherPart& part : parts) {
     if (part.home != Memory::nvme) continue;
+    // On the same stream as the copies above, so the last event stands for all of them.
     TESSERA_ASSIGN(done,
                    swapper_.bring(parameters_[part.parameter], part.to, index_in, stream, why));
   }
   const bool moved = std::any_of(parts.begin(), parts.end(), [](const GatherPart& part) {
     return part.home != Memory::device;
   });
+  TESSERA_ASSERT(done.valid() || parts.empty(), "whatever is brought is brought by a copy");
   if (moved && facts_.rules.host_waits_for_copies) TESSERA_TRY(operations_.wait(done));
   return done;
 }
@@ -62,6 +67,7 @@ Result<EventId> Partitions::bring(StreamId stream, const Cause& why, Communicato
 // then, and needs no further buffer.
 Result<View> Partitions::gather_input(const OnDemandParameter& p, const View& full, StreamId stream,
                                       const Cause& why) {
+  TESSERA_ASSERT(facts_.ranks > 1, "a single rank has nobody to gather from");
   if (p.home == Memory::device) return of(p);
   View own = View::shard(full.buffer, full.dtype, p.partition, facts_.ranks);
   own.first = Numel{0};

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -91,6 +93,8 @@ Result<EventId> OptimizerSwapper::read(const States& states) {
     if (std::exchange(state->here, true)) continue;
     fresh.push_back(state);
     ParamShard& shard = state->p->shard;
+    TESSERA_ASSERT(!shard.value.valid() && !shard.exp_avg.valid(),
+                   "what is away has no buffers here");
     TESSERA_ASSIGN(shard.value, on_host(shard, "partition"));
     add_shard(copy, shard, state->value, shard.value);
     if (!state->has_moments) continue;
@@ -111,7 +115,7 @@ Result<EventId> OptimizerSwapper::write(const States& states) {
   Copy copy{.pieces = {}, .route = CopyRoute::to_nvme};
   for (State* state : states) {
     const ParamShard& shard = state->p->shard;
-    if (!state->here) continue;
+    TESSERA_ASSERT(state->here && shard.value.valid(), "only what is in host memory is written");
     add_shard(copy, shard, shard.value, state->value);
     if (!shard.exp_avg.valid()) continue;
     if (!std::exchange(state->has_moments, true)) {
@@ -162,6 +166,7 @@ Status OptimizerSwapper::make_moments(const States& states) {
 
 Status OptimizerSwapper::begin_step() {
   if (!exists()) return {};
+  // What others had brought may have been changed by them: it is written before it is read again.
   TESSERA_TRY(put_back());
   was_read_ = written_ = {};
   return operations_.wait_stream(read_, write_, order());
@@ -177,6 +182,7 @@ Status OptimizerSwapper::before_group(std::span<OnDemandParameter* const> group,
   }
   TESSERA_ASSIGN(const EventId event, read(states));
   const EventId ready = event.valid() ? event : was_read_;
+  TESSERA_ASSERT(states.empty() || ready.valid(), "a group is read before it is stepped");
   if (ready.valid()) TESSERA_TRY(operations_.wait_event(facts_.host, ready, order()));
   TESSERA_TRY(make_moments(states));
   was_read_ = {};
@@ -192,6 +198,7 @@ Status OptimizerSwapper::after_group(std::span<OnDemandParameter* const> group, 
   if (written_.valid()) TESSERA_TRY(operations_.wait_event(facts_.host, written_, order()));
   TESSERA_TRY(operations_.wait_stream(write_, facts_.host, order()));
   TESSERA_ASSIGN(written_, write(states));
+  TESSERA_ASSERT(written_.valid(), "what was stepped goes back to the drive");
   TESSERA_TRY(give_back(states, written_));
   if (pipeline_write_ && !last) return {};
   return operations_.wait_event(facts_.host, std::exchange(written_, EventId{}), order());
@@ -202,6 +209,7 @@ Status OptimizerSwapper::load_shards(bool moments) {
   if (!exists()) return {};
   States all;
   for (State& state : states_) all.push_back(&state);
+  // The drive may still be writing what is to be read.
   TESSERA_TRY(operations_.wait_stream(read_, write_, order()));
   TESSERA_TRY(read(all).status());
   if (moments) {
@@ -218,6 +226,7 @@ Status OptimizerSwapper::put_back() {
     if (state.here) all.push_back(&state);
   }
   if (all.empty()) return {};
+  // Both: whoever had it brought read or wrote it on the compute stream, the step on the CPU's.
   TESSERA_TRY(operations_.wait_stream(write_, facts_.compute, order()));
   TESSERA_TRY(operations_.wait_stream(write_, facts_.host, order()));
   TESSERA_ASSIGN(const EventId done, write(all));

@@ -90,6 +90,7 @@ Status ParameterSwapper::note(const OnDemandParameter* p, Mark mark) {
 // The buffer's earlier values may still be on their way to the device: the read follows that copy.
 Status ParameterSwapper::read(Buffer& buffer, const OnDemandParameter& p) {
   TESSERA_ASSERT(p.home == Memory::nvme && p.cast.valid(), "only what is on NVMe is read");
+  TESSERA_ASSERT(!has(p), "a partition is in one buffer at most");
   const Cause why = operations_.cause(p.shard.unit, Reason::offload);
   if (buffer.copied.valid()) {
     TESSERA_TRY(operations_.wait_event(stream_, buffer.copied,
@@ -135,6 +136,7 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
                                     Copy{.index_in = index_in,
                                          .pieces = {{.from = view(*buffer, p), .to = to}},
                                          .route = *route_between(memory(), Memory::device)}));
+  // Free at once: the next read into it follows the copy by an event, not by the host.
   if (!facts_.rules.keeps_swap_buffers) buffer->holds = {};
   return buffer->copied;
 }
@@ -142,6 +144,7 @@ Result<EventId> ParameterSwapper::bring(OnDemandParameter& p, const View& to,
 // The one stream that moves files orders writes and later reads, so no read needs a wait for it.
 Result<EventId> ParameterSwapper::write(const OnDemandParameter& p, const View& values,
                                         Memory where, StreamId source, const Cause& why) {
+  // A buffer with the values of before would be taken for them by the next gather.
   if (Buffer* const old = find(p.id)) old->holds = {};
   TESSERA_TRY(operations_.wait_stream(stream_, source, operations_.cause(why.unit, Reason::order)));
   Cause move = why;
@@ -163,7 +166,9 @@ Status ParameterSwapper::swap_in(std::span<OnDemandParameter* const> parameters,
   TESSERA_TRY(note(nullptr, {async ? marks::swapping_in_ahead : marks::swapping_in, free}));
   for (OnDemandParameter* p : parameters) {
     TESSERA_TRY(note(p, {marks::reading, static_cast<std::int32_t>(aligned(*p).value)}));
-    TESSERA_TRY(read(*free_buffer(), *p));
+    Buffer* const buffer = free_buffer();
+    TESSERA_ASSERT(buffer != nullptr, "free buffers were counted before");
+    TESSERA_TRY(read(*buffer, *p));
   }
   return async ? Status{} : synchronize_reads();
 }

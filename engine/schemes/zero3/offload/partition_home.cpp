@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 namespace {
 
@@ -44,6 +46,7 @@ Memory PartitionHome::of_parameter(Bytes partition, bool persistent) const {
 
 // The ratio counts groups, and the first ones stay on the device.
 Memory PartitionHome::of_group(std::size_t group, std::size_t groups) const {
+  TESSERA_ASSERT(group < groups, "a group of the optimizer");
   if (!steps_on_host()) return Memory::device;
   const auto kept = static_cast<std::size_t>((1 - options_.offload_optimizer.ratio) *
                                              static_cast<double>(groups));

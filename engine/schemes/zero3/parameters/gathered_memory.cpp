@@ -47,7 +47,7 @@ Status GatheredMemory::release_flat(BufferId& flat, Numel numel, EventId after) 
   const Bytes bytes = bytes_of(numel, facts_.param_dtype());
   promised_ -= bytes;
   live_ -= bytes;
-  TESSERA_ASSERT(promised_ >= Bytes{0}, "a gather is split once");
+  TESSERA_ASSERT(promised_ >= Bytes{0} && live_ >= promised_, "a gather is split once");
   return operations_.release(flat, after);
 }
 

@@ -41,7 +41,7 @@ class GatheredCopy {
   }
   /// There is memory for it now.
   void place(BufferId buffer) {
-    TESSERA_ASSERT(!available(), "what is available has its memory");
+    TESSERA_ASSERT(!available() && !buffer_.valid(), "a copy gets its memory once");
     buffer_ = buffer;
   }
   void land() {

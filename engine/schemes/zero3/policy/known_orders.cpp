@@ -45,6 +45,7 @@ void KnownOrders::expect(std::size_t order) {
 void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
   training_ = training;
   needs_ = &needs;
+  TESSERA_ASSERT(mode().last < mode().orders.size(), "the order that was followed last is known");
   seen_.clear();
   place_ = 0;
   expect(mode().orders[mode().last].then);
@@ -54,6 +55,8 @@ void KnownOrders::begin(bool training, const UseTable::Needs& needs) {
 // this pass did; the visit comes later in what was expected, and what is between was left out; it
 // was inserted, and the expected one comes after it.
 bool KnownOrders::follow(const Visit& visit) {
+  TESSERA_ASSERT(place_ <= end_ && end_ <= static_cast<std::int32_t>(expected_.size()),
+                 "what is expected of this pass comes before what is expected of the next");
   seen_.push_back(visit);
   if (place_ < end_ && expected_[static_cast<std::size_t>(place_)] == visit) {
     ++place_;

@@ -93,6 +93,7 @@ std::vector<ParameterId> ModuleTrace::ahead(Numel budget,
 // All but what the modules visited next use, looking at `reuse_distance` elements or a little more.
 void ModuleTrace::find_releasable(ModuleId module, Numel reuse_distance,
                                   std::vector<ParameterId>& out) const {
+  TESSERA_ASSERT(used_before_.size() == modules_.size() + 1, "a complete trace has its index");
   const auto now = std::min(static_cast<std::size_t>(step_), modules_.size());
   const auto from = used_before_.begin() + static_cast<std::ptrdiff_t>(now);
   const auto beyond = std::lower_bound(from, used_before_.end(), *from + reuse_distance);

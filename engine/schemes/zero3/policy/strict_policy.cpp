@@ -59,6 +59,7 @@ Status StrictPolicy::check() {
       std::clamp(Bytes{spare.value / together_share},
                  std::min(together_least, Bytes{budget.value / together_share}), together_most);
   // Staying costs room in every visit, so what is small may only take a share of the budget.
+  persistent_.clear();
   Bytes small{};
   for (OnDemandParameter& p : parameters()) {
     if (p.persistent) small += bytes_of(p.id);
@@ -272,6 +273,7 @@ StrictPolicy::Together StrictPolicy::together(ParameterId first, std::int32_t pl
   const Bytes room = room_.most_after(place, memory.most_of(together_, 2), memory);
   Together out{{first}, place};
   Bytes bytes = bytes_of(first);
+  TESSERA_ASSERT(!chosen_[index(first)], "one gather is put together at a time");
   chosen_[index(first)] = true;
   list_together(out, [&](ParameterId id) {
     bytes += bytes_of(id);
@@ -313,6 +315,7 @@ void StrictPolicy::list_together(Together& out, const Add& add) {
 // the communicator does not wait for that copy. Its parameters count as used by the copy, which is
 // what a visit has to wait for that finds them there (see arrive).
 Status StrictPolicy::gather(std::vector<ParameterId> ids, Reason reason) {
+  // The last use of the copy before says nothing about this one.
   for (ParameterId id : ids) at(id).copy.used({});
   const ParameterId first = ids.front();
   const bool shared = ids.size() > 1;
@@ -342,6 +345,7 @@ Result<bool> StrictPolicy::make_room(Bytes bytes, std::int32_t after) {
 // What goes will be missing again at its next use, perhaps before the place up to which everything
 // was looked at.
 Status StrictPolicy::evict(OnDemandParameter& p) {
+  TESSERA_ASSERT(p.active.empty(), "what a module needs now does not go");
   TESSERA_TRY(mover().drop(p));
   ahead_ = std::min(ahead_, std::max(orders_.place(), orders_.next_use(p.id)));
   return mover().free(p);

@@ -79,7 +79,7 @@ Status GradientPartitions::keep(const std::vector<OnDemandParameter*>& bucket,
   for (const OnDemandParameter* p : bucket) {
     const View from = View::part(reduced.buffer, facts_.reduce_dtype(), offset, p->partition);
     const View to = view(*p);
-    TESSERA_ASSERT(to.buffer.valid(), "what is reduced is trained, and has a place");
+    TESSERA_ASSERT(p->trained && to.buffer.valid(), "what is reduced is trained, and has a place");
     const bool host = p->shard.memory != Memory::device;
     offset += p->partition;
     if (!std::exchange(slice(p->id).filled, true)) {
@@ -92,6 +92,7 @@ Status GradientPartitions::keep(const std::vector<OnDemandParameter*>& bucket,
       TESSERA_TRY(operations_.submit(facts_.reduce, why, add(from, to)).status());
     }
   }
+  TESSERA_ASSERT(offset == reduced.numel, "the slices of a bucket are all that was reduced");
   return operations_
       .copy_by_route(facts_.reduce, operations_.cause(unit, Reason::copy_out), {}, pieces)
       .status();
@@ -105,8 +106,11 @@ Status GradientPartitions::add_replicas() {
   }
   if (!facts_.replicas.valid() || added_ || numel == Numel{0}) return {};
   added_ = true;
+  TESSERA_ASSERT(buffer(Memory::device).valid(), "MiCS keeps gradients on the device");
   const Cause order = operations_.cause("root", Reason::order);
   const View all = View::part(buffer(Memory::device), facts_.param_dtype(), Numel{0}, numel);
+  // Slices were added on the reducing stream; of those that have nothing the compute stream may
+  // still read what the step before left there.
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.reduce, order));
   TESSERA_TRY(operations_.wait_stream(facts_.nccl, facts_.compute, order));
   TESSERA_ASSIGN(

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 // What the CPU writes must have been read by the gathers before.
@@ -28,6 +30,7 @@ Status PartitionUpdate::cast(const std::vector<ParamShard*>& changed) {
   std::array<Copy, 2> within;  // the device, host memory
   within[1].route = CopyRoute::on_host;
   for (const ParamShard* shard : changed) {
+    TESSERA_ASSERT(shard->map.segments().size() == 1, "a partition is of one parameter");
     const OnDemandParameter& p = parameters_[shard->map.segments().front().parameter];
     if (!p.cast.valid()) continue;
     const bool host = p.shard.memory != Memory::device;
@@ -101,6 +104,7 @@ Status PartitionUpdate::send(const OnDemandParameter& p, const Cause& why) {
     const Memory from = straight ? p.shard.memory : Memory::pinned_host;
     TESSERA_ASSIGN(last, swapper_.write(p, now, from, stream, why));
   }
+  TESSERA_ASSERT(last.valid(), "what lives elsewhere moves");
   if (!facts_.mixed()) states_.follow(last);  // what moved was the master itself
   for (BufferId buffer : staging) TESSERA_TRY(operations_.release(buffer, last));
   return {};

@@ -38,12 +38,16 @@ Status ReduceBucket::release(EventId after) {
 
 // Every pass may bring each gradient once; that twice is a fault is only known within one.
 void ReduceBucket::begin_backward() {
+  TESSERA_ASSERT(members_.empty() && unkept_.bucket.empty(),
+                 "the pass before reduced all of its own");
   for (Gradient& gradient : gradients_) gradient.reduced = false;
 }
 
 Result<View> ReduceBucket::view(ParameterId id) {
   const OnDemandParameter& p = parameters_[id];
   Gradient& gradient = at(id);
+  if (!p.trained) return CallOrder::trained_meanwhile(facts_.name(id));
+  if (gradient.reduced) return CallOrder::late_gradient(facts_.name(id));
   if (!gradient.fresh.valid()) {
     TESSERA_ASSIGN(gradient.fresh,
                    operations_.allocate(fmt::format("{}.grad", facts_.name(id)),
@@ -91,6 +95,7 @@ Status ReduceBucket::add(OnDemandParameter& p) {
   const Numel room = facts_.options.reduce_bucket;
   if (!members_.empty() && numel_ + p.numel > room) TESSERA_TRY(reduce());
   Gradient& gradient = at(p.id);
+  TESSERA_ASSERT(gradient.fresh.valid(), "what joins the bucket was computed");
   const Cause why = cause(p.shard.unit, Reason::copy_in);
   TESSERA_TRY(
       operations_.wait_stream(facts_.reduce, facts_.compute, cause(p.shard.unit, Reason::order)));
@@ -118,6 +123,7 @@ Status ReduceBucket::reduce() {
     TESSERA_TRY(operations_.wait(ongoing_.front()));
     ongoing_.pop_front();
   }
+  // By id as in DeepSpeed, whatever the order in which they became ready.
   std::sort(members_.begin(), members_.end());
   Members quantized;
   Members others;
@@ -180,6 +186,7 @@ Result<View> ReduceBucket::pack(const Members& bucket, Numel partition) {
                            .to_pitch = partition});
     offset += p->partition;
   }
+  TESSERA_ASSERT(offset == partition, "the slices of a rank are its part of the flat buffer");
   TESSERA_TRY(operations_.submit(facts_.reduce, why, std::move(copy)).status());
   return View::whole(flat, dtype, all);
 }
@@ -213,6 +220,7 @@ Status ReduceBucket::scatter(const Members& bucket, const View& packed, Numel pa
     BufferId& fresh = at(p->id).fresh;
     if (fresh.valid()) TESSERA_TRY(operations_.release(fresh, reduced));
   }
+  // The result of the bucket before is looked at now, while this one is on its way.
   TESSERA_TRY(keep_reduced().status());
   TESSERA_ASSERT(unkept_.bucket.empty(), "one result waits at a time");
   unkept_ = {bucket, scattered, keeps_later(packed) ? reduced : EventId{}};

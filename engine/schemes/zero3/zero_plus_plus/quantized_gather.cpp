@@ -9,6 +9,7 @@ Result<EventId> QuantizedGather::begin(Operations& operations, const Zero3Facts&
                                        CommunicatorId group, Index parts, const View& own,
                                        const View& full, const Cause& why) {
   TESSERA_ASSERT(!began(), "a gather begins once");
+  TESSERA_ASSERT(full.numel == own.numel * parts, "ranks have equal parts");
   const BlockQuantizer format{.bits = 8, .row = own.numel};
   const Cause pack = operations.cause(why.unit, Reason::copy_in);
   TESSERA_ASSIGN(const Codes all,

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "tessera/assert.h"
+
 namespace tessera {
 
 // A part has to hold whole bytes of codes.
@@ -38,6 +40,8 @@ Result<Codes> QuantizedReduce::add_inside(const View& packed, const BlockQuantiz
                                           const Cause& why) {
   const std::int64_t places = facts_.options.plus_plus.ranks_per_node;
   const std::int64_t nodes = facts_.ranks / places;
+  TESSERA_ASSERT(places * nodes == facts_.ranks, "nodes are full");
+  TESSERA_ASSERT(packed.numel == format.row * facts_.ranks, "a row for every rank");
   const Cause pack = operations_.cause(why.unit, Reason::copy_in);
   std::vector<std::int64_t> by_place;
   for (std::int64_t r = 0; r < facts_.ranks; ++r) {
@@ -57,6 +61,8 @@ Result<EventId> QuantizedReduce::reduce(const View& packed, const View& scattere
   const std::int64_t nodes = facts_.ranks / facts_.options.plus_plus.ranks_per_node;
   const Cause pack = operations_.cause(why.unit, Reason::copy_in);
   const Cause sum = operations_.cause(why.unit, Reason::accumulate);
+  // Sums of a node are float32 between the two hops: they are rounded to codes once more, and only
+  // for the second one.
   TESSERA_ASSIGN(const Codes inside, add_inside(packed, format, why));
 
   const Numel half = scattered.numel * nodes;

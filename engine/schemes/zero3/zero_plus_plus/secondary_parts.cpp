@@ -17,7 +17,7 @@ bool SecondaryParts::serve(const std::vector<ParameterId>& parameters) const {
 
 View SecondaryParts::of(const OnDemandParameter& p) const {
   const Part& part = parts_[p.id.index()];
-  TESSERA_ASSERT(part.current, "an old part is never gathered");
+  TESSERA_ASSERT(part.current && part.buffer.valid(), "an old part is never gathered");
   return View::whole(part.buffer, facts_.param_dtype(), part_of(p));
 }
 
@@ -31,6 +31,7 @@ Result<EventId> SecondaryParts::keep(const std::vector<ParameterId>& parameters,
   for (ParameterId id : parameters) {
     const OnDemandParameter& p = parameters_[id];
     const Numel numel = part_of(p);
+    TESSERA_ASSERT(p.copy.buffer().valid(), "what is kept was gathered");
     Part& kept = part(id);
     if (!kept.buffer.valid()) {
       TESSERA_ASSIGN(kept.buffer,
