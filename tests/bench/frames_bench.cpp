@@ -3,7 +3,7 @@
 //
 //   bench_frames run.tessera [WIDTHxHEIGHT [SCALE]]
 #include <fmt/format.h>
-#include <time.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 
@@ -19,9 +19,12 @@ constexpr int warm_frames = 20, frames = 120;
 constexpr Time settles_ns = 20'000'000'000;  // at most, of what threads find out
 
 double cpu_ms() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto ms = [](const timeval& time) {
+    return 1e3 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_usec);
+  };
+  return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
 int measure(const std::string& path, int width, int height, float scale) {

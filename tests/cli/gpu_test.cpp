@@ -44,7 +44,7 @@ void prepare() {
   std::ofstream(run_folder() + "tiny.json") << R"({"architectures": ["GPT2LMHeadModel"],
       "model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05,
       "n_ctx": 16, "n_embd": 16, "n_head": 2, "n_layer": 1, "n_positions": 16,
-      "vocab_size": 256})";
+      "vocab_size": 256, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
   std::ofstream text(run_folder() + "tiny.txt");
   for (int k = 0; k < 40; ++k) text << "to train is to see it all again. ";
 }

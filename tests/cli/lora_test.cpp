@@ -155,7 +155,7 @@ TEST_CASE("adapters that make no sense are refused", "[cli][lora]") {
   };
   CHECK(refusal("--lora rank=0,target=c_attn").find("rank 0 must be 1 to 65536") !=
         std::string::npos);
-  CHECK(refusal("--lora dropout=1").find("'dropout=1' is none of rank=8, alpha=32 and target=") !=
+  CHECK(refusal("--lora dropout=1").find("'dropout=1' is none of rank=8, alpha=32, target=") !=
         std::string::npos);
   CHECK(refusal("--lora rank=2,rank=4").find("rank is given twice") != std::string::npos);
   CHECK(refusal("--lora r=2,rank=4").find("rank is given twice") != std::string::npos);

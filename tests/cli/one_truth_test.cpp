@@ -52,7 +52,7 @@ void check_fields(const Both& both) {
   CHECK(both.run.at("run/MFU") == format_percent(report["mfu"]));
   CHECK(both.run.at("run/Exposed communication") == share("exposed_ns", "step_ns") + " of step");
   CHECK(both.run.at("run/Hidden by compute") == share("overlapped_ns", "communication_ns"));
-  CHECK(both.run.at("run/Peak memory") ==
+  CHECK(both.run.at("run/Peak reserved") ==
         format_memory(bytes(report["memory"]["peak_reserved_bytes"])) + " of " +
             format_memory(bytes(report["run"]["memory_per_rank_bytes"])));
 }

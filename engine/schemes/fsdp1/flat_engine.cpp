@@ -351,22 +351,6 @@ Status FlatEngine::end_backward() {
   return {};
 }
 
-Status FlatEngine::await_reductions() {
-  TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
-  if (all_reduce_ != post_backward_stream_) {
-    TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
-  }
-  // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
-  return options_.offload_params ? runtime_.wait(last_compute()) : Status{};
-}
-
-Status FlatEngine::complete_gradients() {
-  for (const FlatUnit& unit : units_) {
-    if (unit.accumulated.valid()) return not_reduced(unit.name);
-  }
-  return {};
-}
-
 std::vector<UnitInfo> FlatEngine::units() const {
   std::vector<UnitInfo> infos;
   for (const FlatUnit& unit : units_) {

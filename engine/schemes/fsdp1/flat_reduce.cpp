@@ -166,4 +166,20 @@ Status FlatEngine::keep(FlatUnit& unit, const View& reduced, StreamId stream) {
   return unit.accumulated.valid() ? release(unit.accumulated, kept) : Status{};
 }
 
+Status FlatEngine::await_reductions() {
+  TESSERA_TRY(wait_stream(compute_, post_backward_stream_, cause("root", Reason::needed)));
+  if (all_reduce_ != post_backward_stream_) {
+    TESSERA_TRY(wait_stream(compute_, all_reduce_, cause("root", Reason::needed)));
+  }
+  // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
+  return options_.offload_params ? runtime_.wait(last_compute()) : Status{};
+}
+
+Status FlatEngine::complete_gradients() {
+  for (const FlatUnit& unit : units_) {
+    if (unit.accumulated.valid()) return not_reduced(unit.name);
+  }
+  return {};
+}
+
 }  // namespace tessera
