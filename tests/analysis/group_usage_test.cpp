@@ -35,8 +35,9 @@ TEST_CASE("groups and units come to the same, and all operations to every span",
   std::vector<const storage::Lane*> all;
   for (const storage::Lane& lane : *lanes) all.push_back(&lane);
   const auto compute = compute_lanes(*trace, *lanes);
-  for (const auto& [from, to] :
+  for (const auto& range :
        {std::pair<Time, Time>{0, trace->info().end + 1}, {10'000'000, 30'000'000}, {5, 5}}) {
+    const Time from = range.first, to = range.second;
     INFO(from << " to " << to);
     const auto by = [&](UsageBy what) { return group_usage(*trace, all, compute, from, to, what); };
     CHECK(totals(by(UsageBy::unit)) == totals(by(UsageBy::group)));
