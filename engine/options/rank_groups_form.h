@@ -49,4 +49,19 @@ struct OptionForm<RankGroups> {
   }
 };
 
+/// How schemes offer groups of consecutive ranks, and any groups.
+inline Option consecutive_groups(const char* name, const char* help) {
+  return {.name = name,
+          .help = help,
+          .more = "groups train on their own",
+          .unit = "ranks",
+          .most = 1048576};
+}
+inline Option any_groups(const char* name) {
+  return {.name = name,
+          .help = "Instead, any groups of one size, each as '0 2 4'",
+          .more = "ranks that are in none do nothing",
+          .unset = "none"};
+}
+
 }  // namespace tessera

@@ -127,13 +127,7 @@ class ChakraJson {
         stream_.skip_char();
         continue;
       }
-      std::string key;
-      TESSERA_TRY(stream_.value([&](JsonCursor& at) {
-        std::string_view raw;
-        if (!at.string(raw)) return false;
-        key = raw;
-        return at.take(':');
-      }));
+      TESSERA_ASSIGN(const std::string key, stream_.key());
       TESSERA_ASSIGN(const char value, stream_.peek());
       if (key == "workload_graph" && value == '[') {
         stream_.skip_char();

@@ -179,13 +179,7 @@ class ExecutionTraceReader {
         continue;
       }
       if (next != '"') return source_.error(Code::invalid_argument, "it has no list of nodes");
-      std::string key;
-      TESSERA_TRY(stream_.value([&](JsonCursor& at) {
-        std::string_view raw;
-        if (!at.string(raw)) return false;
-        key = raw;
-        return at.take(':');
-      }));
+      TESSERA_ASSIGN(const std::string key, stream_.key());
       TESSERA_ASSIGN(const char value, stream_.peek());
       if (key == "nodes" && value == '[') {
         stream_.skip_char();

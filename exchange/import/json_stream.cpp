@@ -48,4 +48,15 @@ Result<char> JsonStream::peek() {
   }
 }
 
+Result<std::string> JsonStream::key() {
+  std::string key;
+  TESSERA_TRY(value([&](JsonCursor& at) {
+    std::string_view raw;
+    if (!at.string(raw)) return false;
+    key = raw;
+    return at.take(':');
+  }));
+  return key;
+}
+
 }  // namespace tessera::exchange

@@ -42,6 +42,9 @@ class JsonStream {
     }
   }
 
+  /// The name of an object's next member; its colon is passed over. Fails: as `value`.
+  Result<std::string> key();
+
   /// Whether the last failure was the file's end.
   bool cut_off() const { return cut_off_; }
   /// Bytes of the content that were passed over.

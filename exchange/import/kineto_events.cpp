@@ -301,13 +301,7 @@ Status read_members(JsonStream& stream, Reader& reader, KinetoFile& file) {
       stream.skip_char();
       return {};
     }
-    std::string key;
-    TESSERA_TRY(stream.value([&](JsonCursor& at) {
-      std::string_view raw;
-      if (!at.string(raw) || !at.take(':')) return false;
-      key = raw;
-      return true;
-    }));
+    TESSERA_ASSIGN(const std::string key, stream.key());
     TESSERA_ASSIGN(const char value, stream.peek());
     if (key == "traceEvents" && value == '[') {
       TESSERA_TRY(read_events(stream, reader));

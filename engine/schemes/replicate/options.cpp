@@ -97,15 +97,10 @@ const OptionList<ReplicateOptions>& option_list(const ReplicateOptions&) {
                                      .help = "Paths of modules whose parameters stay local",
                                      .more = "they are not reduced, nor those tied to them",
                                      .flag = "--ignore-modules"})
-          .add(&O::group_size, {.name = "process_group",
-                                .help = "Consecutive ranks that train one model together; 0: all",
-                                .more = "groups train on their own",
-                                .unit = "ranks",
-                                .most = 1048576})
-          .add(&O::groups, {.name = "process_groups",
-                            .help = "Instead, any groups of one size, each as '0 2 4'",
-                            .more = "ranks that are in none do nothing",
-                            .unset = "none"})
+          .add(&O::group_size,
+               consecutive_groups("process_group",
+                                  "Consecutive ranks that train one model together; 0: all"))
+          .add(&O::groups, any_groups("process_groups"))
           .add(&O::dtype,
                {.name = "param_dtype", .help = "Parameters, gradients and the optimizer's state"})
           .add(&O::own_dtypes,

@@ -27,15 +27,10 @@ const OptionList<ShardedDataParallelOptions>& option_list(const ShardedDataParal
           .add(&O::sync_models_at_startup,
                {.name = "sync_models_at_startup",
                 .help = "Off: rank 0's values are not broadcast in the beginning"})
-          .add(&O::group_size, {.name = "process_group",
-                                .help = "Consecutive ranks that own parameters together; 0: all",
-                                .more = "groups train on their own",
-                                .unit = "ranks",
-                                .most = 1048576})
-          .add(&O::groups, {.name = "process_groups",
-                            .help = "Instead, any groups of one size, each as '0 2 4'",
-                            .more = "ranks that are in none do nothing",
-                            .unset = "none"})
+          .add(&O::group_size,
+               consecutive_groups("process_group",
+                                  "Consecutive ranks that own parameters together; 0: all"))
+          .add(&O::groups, any_groups("process_groups"))
           .add(&O::dtype, {.name = "param_dtype",
                            .help = "Parameters, gradients and the optimizer's state",
                            .unset = "own"});

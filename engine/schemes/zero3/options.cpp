@@ -77,15 +77,10 @@ void add_stepping(OptionList<O>& list) {
                              .more = "groups add their gradients up once a step",
                              .unit = "ranks",
                              .most = 1'000'000})
-      .add(&O::group_size, {.name = "process_group",
-                            .help = "Consecutive ranks that train one model together; 0: all",
-                            .more = "groups train on their own",
-                            .unit = "ranks",
-                            .most = 1048576})
-      .add(&O::groups, {.name = "process_groups",
-                        .help = "Instead, any groups of one size, each as '0 2 4'",
-                        .more = "ranks that are in none do nothing",
-                        .unset = "none"})
+      .add(&O::group_size,
+           consecutive_groups("process_group",
+                              "Consecutive ranks that train one model together; 0: all"))
+      .add(&O::groups, any_groups("process_groups"))
       .add(&O::param_dtype,
            {.name = "param_dtype", .help = "Gathered parameters and their gradients"})
       .add(&O::reduce_dtype,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of ranks that own parameters together, wherever they lie among all ranks.
+#include "tests/schemes/replicate/process_groups.h"
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -9,40 +12,13 @@
 namespace tessera {
 namespace {
 
+using test::check_group;
+using test::Groups;
+using test::groups_of;
 using test::mlp;
 using test::NumericOwners;
 using test::RecordedOwners;
 using test::require_ok;
-using Groups = std::vector<std::vector<Rank>>;
-
-RankGroups groups_of(Groups groups) {
-  auto made = RankGroups::of(std::move(groups));
-  REQUIRE(made.ok());
-  return *made;
-}
-
-// Every rank of a group has what its group alone would have trained.
-void check_group(Engine& engine, const Model& model, const std::vector<Rank>& group, int steps) {
-  test::FormulaTraining reference(model);
-  const Rank last = *std::max_element(group.begin(), group.end());
-  for (int step = 0; step < steps; ++step) {
-    reference.step(RankSet::of(group), last + 1, static_cast<float>(group.size()));
-  }
-  for (const auto& [id, list] : reference.elements) {
-    std::size_t seen = 0, different = 0;
-    require_ok(engine.inspect_shards(
-        ParameterId{id}, [&, &expected = list](Rank rank, Numel, std::span<const float> values) {
-          if (std::find(group.begin(), group.end(), rank) == group.end()) return;
-          ++seen;
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            different += values[i] == expected[i].value ? 0U : 1U;
-          }
-        }));
-    INFO("parameter " << id << ", group of " << group[0]);
-    CHECK(seen == group.size());
-    CHECK(different == 0);
-  }
-}
 
 TEST_CASE("owners of any sub-group keep their gradients (fairscale F2)", "[owner][groups]") {
   const Model model = mlp();
