@@ -17,8 +17,6 @@
 
 namespace tessera {
 
-class ClockPool;
-
 /// Times of all ranks, with bounds that need no pass over them: most waits are decided by the
 /// bounds alone.
 struct ClockData {
@@ -31,74 +29,65 @@ struct ClockData {
   Time* data() { return times.data(); }
   const Time* data() const { return times.data(); }
   Time operator[](std::size_t rank) const { return times[rank]; }
-
- private:
-  friend class ClockPool;
-  template <class Data>
-  friend class SharedClock;
-  struct Home;
-
-  mutable std::int32_t users_ = 0;
-  Home* home_ = nullptr;
 };
-
-/// Where the clocks of a pool come from and go to; it outlives both.
-struct ClockData::Home {
-  std::size_t ranks = 0;
-  std::size_t out = 0;  // clocks that somebody has
-  bool closed = false;  // the pool is gone
-  std::vector<std::unique_ptr<ClockData>> free;
-
-  static void take_back(ClockData* clock) {
-    Home* const home = clock->home_;
-    home->free.emplace_back(clock);
-    if (--home->out == 0 && home->closed) delete home;
-  }
-};
-
-/// A user of a clock.
-template <class Data>
-class SharedClock {
- public:
-  SharedClock() = default;
-  SharedClock(std::nullptr_t) {}
-  SharedClock(const SharedClock& other) : SharedClock(other.data_) {}
-  SharedClock(SharedClock&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-  template <class Other>
-  SharedClock(const SharedClock<Other>& other) : SharedClock(other.data_) {}
-  template <class Other>
-  SharedClock(SharedClock<Other>&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-  SharedClock& operator=(SharedClock other) noexcept {
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  ~SharedClock() {
-    if (data_ == nullptr || --data_->users_ > 0) return;
-    ClockData::Home::take_back(const_cast<ClockData*>(data_));
-  }
-
-  Data* operator->() const { return data_; }
-  Data& operator*() const { return *data_; }
-  explicit operator bool() const { return data_ != nullptr; }
-  bool operator==(const SharedClock&) const = default;  // the same clock, not the same times
-
- private:
-  friend class ClockPool;
-  template <class Other>
-  friend class SharedClock;
-  explicit SharedClock(Data* data) : data_(data) {
-    if (data_ != nullptr) ++data_->users_;
-  }
-
-  Data* data_ = nullptr;
-};
-
-/// An immutable array of times, one per rank.
-using Clock = SharedClock<const ClockData>;
 
 class ClockPool {
+  // A clock with the count of its users.
+  struct Counted;
+
+  // Where the clocks of a pool come from and go to; it outlives both.
+  struct Home {
+    std::size_t ranks = 0;
+    std::size_t out = 0;  // clocks that somebody has
+    bool closed = false;  // the pool is gone
+    std::vector<std::unique_ptr<Counted>> free;
+  };
+
+  struct Counted : ClockData {
+    explicit Counted(Home* from) : ClockData(from->ranks), home(from) {}
+
+    void take_back() {
+      Home* const from = home;
+      from->free.emplace_back(this);
+      if (--from->out == 0 && from->closed) delete from;
+    }
+
+    std::int32_t users = 0;
+    Home* home;
+  };
+
  public:
-  explicit ClockPool(std::size_t ranks) : home_(new ClockData::Home{.ranks = ranks, .free = {}}) {}
+  /// A user of a clock.
+  template <class Data>
+  class Shared {
+   public:
+    Shared() = default;
+    Shared(std::nullptr_t) {}
+    explicit Shared(Counted* clock) : clock_(clock) {
+      if (clock_ != nullptr) ++clock_->users;
+    }
+    Shared(const Shared& other) : Shared(other.clock_) {}
+    Shared(Shared&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)) {}
+    Shared& operator=(Shared other) noexcept {
+      std::swap(clock_, other.clock_);
+      return *this;
+    }
+    ~Shared() {
+      if (clock_ == nullptr || --clock_->users > 0) return;
+      clock_->take_back();
+    }
+    operator Shared<const Data>() const { return Shared<const Data>(clock_); }
+
+    Data* operator->() const { return clock_; }
+    Data& operator*() const { return *clock_; }
+    explicit operator bool() const { return clock_ != nullptr; }
+    bool operator==(const Shared&) const = default;  // the same clock, not the same times
+
+   private:
+    Counted* clock_ = nullptr;
+  };
+
+  explicit ClockPool(std::size_t ranks) : home_(new Home{.ranks = ranks, .free = {}}) {}
   ClockPool(const ClockPool&) = delete;
   ClockPool& operator=(const ClockPool&) = delete;
   ~ClockPool() {
@@ -107,17 +96,14 @@ class ClockPool {
   }
 
   /// An array with unspecified content, to be filled and then shared as a Clock.
-  SharedClock<ClockData> take() {
-    if (home_->free.empty()) {
-      home_->free.push_back(std::make_unique<ClockData>(home_->ranks));
-      home_->free.back()->home_ = home_;
-    }
+  Shared<ClockData> take() {
+    if (home_->free.empty()) home_->free.push_back(std::make_unique<Counted>(home_));
     ++home_->out;
-    ClockData* const clock = home_->free.back().release();
+    Counted* const clock = home_->free.back().release();
     home_->free.pop_back();
-    return SharedClock<ClockData>(clock);
+    return Shared<ClockData>(clock);
   }
-  Clock zero() {
+  Shared<const ClockData> zero() {
     auto clock = take();
     std::fill(clock->times.begin(), clock->times.end(), 0);
     clock->lowest = clock->highest = 0;
@@ -125,7 +111,10 @@ class ClockPool {
   }
 
  private:
-  ClockData::Home* home_;
+  Home* home_;
 };
+
+/// An immutable array of times, one per rank.
+using Clock = ClockPool::Shared<const ClockData>;
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ std::vector<Rank> up_to(Rank ranks) {
 
 std::size_t at(Rank rank) { return static_cast<std::size_t>(rank); }
 
-Clock sealed(SharedClock<ClockData> clock) {
+Clock sealed(ClockPool::Shared<ClockData> clock) {
   const auto [lowest, highest] = std::minmax_element(clock->times.begin(), clock->times.end());
   clock->lowest = *lowest;
   clock->highest = *highest;

@@ -5,10 +5,42 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace tessera {
+namespace {
+
+// One collective of one group, in three rounds: no rank reads before all have come, no rank
+// leaves before all have read, and the last one to leave removes the meeting.
+struct Meeting {
+  std::vector<std::span<const std::byte>> inputs;  // by index
+  Index come = 0;
+  Index read = 0;
+  Index left = 0;
+};
+using MeetingKey = std::tuple<CommunicatorId, Index, std::int64_t>;  // group, sequence number
+
+}  // namespace
+
+struct ThreadWorld::Shared {
+  explicit Shared(Rank count) : ranks(count), messages(static_cast<std::size_t>(count)) {}
+
+  const Rank ranks;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<MeetingKey, Meeting> meetings;
+  std::vector<std::deque<Transport::Message>> messages;  // by receiver, not taken yet
+  Status ended;
+};
+
+namespace {
 
 class ThreadTransport final : public Transport {
  public:
@@ -73,7 +105,7 @@ class ThreadTransport final : public Transport {
     const auto found = pending_.find(request);
     TESSERA_ASSERT(found != pending_.end(), "a request that was started and is not done");
     Pending& pending = found->second;
-    ThreadWorld::Meeting& meeting = world_->meetings.at(pending.key);
+    Meeting& meeting = world_->meetings.at(pending.key);
     const auto members = static_cast<Index>(meeting.inputs.size());
     if (meeting.come < members) return false;
     // MPI_ERR_TRUNCATE, so to speak: what follows relies on it.
@@ -137,7 +169,7 @@ class ThreadTransport final : public Transport {
     std::int64_t started = 0;
   };
   struct Pending {
-    ThreadWorld::Key key;
+    MeetingKey key;
     Index index = 0;
     Take take;
     bool has_read = false;
@@ -148,7 +180,7 @@ class ThreadTransport final : public Transport {
     const Index group = communicator.groups.group_of(rank_);
     const Index index = communicator.groups.index_of(rank_);
     TESSERA_ASSERT(group >= 0 && index >= 0, "members meet");
-    const ThreadWorld::Key key{id, group, communicator.started++};
+    const MeetingKey key{id, group, communicator.started++};
     const std::lock_guard lock(world_->mutex);
     TESSERA_TRY(world_->ended);
     auto& meeting = world_->meetings[key];
@@ -167,6 +199,10 @@ class ThreadTransport final : public Transport {
   std::map<Request, Pending> pending_;
   Request next_ = 0;
 };
+
+}  // namespace
+
+ThreadWorld::ThreadWorld(Rank ranks) : shared_(std::make_shared<Shared>(ranks)) {}
 
 std::unique_ptr<Transport> ThreadWorld::join(Rank rank) {
   TESSERA_ASSERT(rank >= 0 && rank < shared_->ranks, "a rank of this world");
