@@ -88,7 +88,7 @@ void add_growth(const MetricTable& table, std::vector<Finding>& out) {
   f.kind = FindingKind::memory_growth;
   f.title =
       fmt::format("Memory {}grows by {:.1f} MiB every step",
-                  all ? "" : "of r" + text_of_ranks(growing).substr(1) + " ", each / (1 << 20));
+                  all ? "" : "of " + text_of_ranks(growing, /*begins=*/false) + " ", each / (1 << 20));
   f.evidence = fmt::format(
       "Over {} steps the least that a step needs rises again and again, from {:.2f} to {:.2f} GiB.",
       steps, static_cast<double>(most.from) / (1 << 30), static_cast<double>(most.to) / (1 << 30));
