@@ -115,8 +115,9 @@ void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& t
   if (!matters(claim, cost, /*for_good=*/true)) return;
   Finding& f = out.emplace_back();
   f.kind = claim.kind;
-  f.title = fmt::format("{} {} {:.1f} % longer than the others", text_of_ranks(parted->slow, /*begins=*/true),
-                        claim.do_together, 100 * parted->excess);
+  f.title = fmt::format("{} {} {:.1f} % longer than the others",
+                        text_of_ranks(parted->slow, /*begins=*/true), claim.do_together,
+                        100 * parted->excess);
   f.evidence =
       fmt::format("{:.2f} ms above the others' {:.2f} ms in {} steps; {}.", ms(parted->difference),
                   ms(parted->usual), parted->steps, claim.consequence);

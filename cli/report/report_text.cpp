@@ -198,8 +198,8 @@ std::string headroom_text(const RunReport& report, const MemoryUnit& in_units) {
   const Bytes capacity = report.run.memory_per_rank;
   const Bytes reserved = report.figures.peak_reserved;
   const std::string of = fmt::format("capacity {} {}", in_units(capacity), in_units.name());
-  const std::string most = fmt::format("most reserved {} in step {}", in_units(reserved),
-                                       report.figures.reserved_step);
+  const std::string most =
+      fmt::format("most reserved {} in step {}", in_units(reserved), report.figures.reserved_step);
   if (reserved > capacity) {
     return fmt::format("{}, {}: does not fit, {} too much", of, most,
                        in_units(in_units.rounded(reserved) - in_units.rounded(capacity)));

@@ -196,6 +196,7 @@ TEST_CASE("the path of an imported run does not follow annotations, which only s
     longest = std::max(longest, segment.to - segment.from);
   }
   CHECK(2 * longest < path.end - path.begin);
+  CHECK(2 * path.time_of(PathPart::host) < path.end - path.begin);  // the main thread computes
   CHECK(path.rows.front().gain > 0);
 }
 
