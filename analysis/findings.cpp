@@ -12,6 +12,7 @@
 #include "analysis/parted_ranks.h"
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
+#include "tessera/analysis/run.h"
 
 namespace tessera::analysis {
 namespace {
@@ -21,6 +22,7 @@ constexpr double failure_cost = 1000;
 constexpr double memory_excess_min = 0.05;
 constexpr double nearly_full = 0.9;  // of the capacity
 constexpr double unused_min = 0.15;  // of what is reserved
+constexpr double exposed_min = 0.5;  // of the step
 
 double ms(Time ns) { return static_cast<double>(ns) / 1e6; }
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
@@ -98,6 +100,11 @@ bool groups_lie_alike(const Trace& trace) {
   });
 }
 
+/// A GPU that is slow for good is a fault, however little of this run is computing.
+bool matters(const TimeClaim& claim, double cost, bool for_good) {
+  return cost >= cost_min || (for_good && claim.kind == FindingKind::slow_rank);
+}
+
 /// Half of the ranks or more, between which and the others the median lies.
 void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& table,
                 Time step_time, std::vector<Finding>& out) {
@@ -105,11 +112,12 @@ void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& t
   const std::optional<PartedRanks> parted = parted_ranks(table);
   if (!parted) return;
   const double cost = static_cast<double>(parted->difference) / static_cast<double>(step_time);
-  if (cost < cost_min) return;
+  if (!matters(claim, cost, /*for_good=*/true)) return;
   Finding& f = out.emplace_back();
   f.kind = claim.kind;
-  f.title = fmt::format("{} {} {:.1f} % longer than the others", text_of_ranks(parted->slow),
-                        claim.do_together, 100 * parted->excess);
+  f.title = fmt::format("{} {} {:.1f} % longer than the others",
+                        text_of_ranks(parted->slow, /*begins=*/true), claim.do_together,
+                        100 * parted->excess);
   f.evidence =
       fmt::format("{:.2f} ms above the others' {:.2f} ms in {} steps; {}.", ms(parted->difference),
                   ms(parted->usual), parted->steps, claim.consequence);
@@ -126,7 +134,8 @@ Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>
   for (const Outlier& o : outliers(table, usual_excess(table))) {
     const double cost = static_cast<double>(o.difference) / static_cast<double>(step_time) *
                         o.count / std::max(1, trace.step_count());
-    if (o.excess <= 0 || cost < cost_min) continue;
+    const bool for_good = 2 * o.count >= trace.step_count();
+    if (o.excess <= 0 || !matters(claim, cost, for_good)) continue;
     const std::int32_t middle = (o.first_step + o.last_step) / 2;
     const Spread usual = spread_of(table, middle);
     Finding& f = out.emplace_back();
@@ -184,10 +193,10 @@ Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
   f.kind = FindingKind::fragmentation;
   f.title = fmt::format("{:.1f} GiB of memory are reserved but cannot be used",
                         gib(static_cast<std::int64_t>(unused)));
-  f.evidence = fmt::format("{:.1f} of {:.1f} GiB are reserved, {:.1f} GiB allocated at the peak.",
-                           gib(static_cast<std::int64_t>(reserved)),
-                           gib(static_cast<std::int64_t>(capacity)),
-                           gib(static_cast<std::int64_t>(reserved - unused)));
+  f.evidence = fmt::format(
+      "{:.1f} GiB are reserved and {:.1f} GiB allocated at the peak; the capacity is {:.1f} GiB.",
+      gib(static_cast<std::int64_t>(reserved)), gib(static_cast<std::int64_t>(reserved - unused)),
+      gib(static_cast<std::int64_t>(capacity)));
   f.advice =
       "Gather ahead less, so that buffers of one size are used again: keep the limit of gathers "
       "(without --no-limit-all-gathers), or fully_shard.";
@@ -195,6 +204,25 @@ Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
   f.rank = static_cast<Rank>(worst);
   f.step = fullest->step;
   return {};
+}
+
+void add_exposed(const Trace& trace, std::vector<Finding>& out) {
+  const TimeShares shares = figures_of(trace).shares;
+  if (shares.exposed_share() < exposed_min) return;
+  Finding& f = out.emplace_back();
+  f.kind = FindingKind::exposed;
+  f.title = fmt::format("Nothing is computed in {:.1f} % of the step, while collectives run",
+                        100 * shares.exposed_share());
+  f.evidence = fmt::format(
+      "{:.2f} of {:.2f} ms per step, mean over ranks, of which {:.2f} ms are waiting for others; "
+      "compute takes {:.2f} ms.",
+      ms(shares.exposed), ms(shares.step), ms(std::min(shares.wait, shares.exposed)),
+      ms(shares.compute));
+  f.advice =
+      "Give each rank more to compute, by a larger --batch or fewer --nodes, or keep collectives "
+      "inside of nodes by --shard-group.";
+  f.cost = shares.exposed_share();
+  f.step = trace.last_step();
 }
 
 }  // namespace
@@ -207,9 +235,13 @@ Result<std::vector<Finding>> findings_of(const Trace& trace) {
     TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
     TESSERA_TRY(add_memory(trace, out));
     TESSERA_TRY(add_fragmentation(trace, out));
+    add_exposed(trace, out);
   }
+  const auto order = [](const Finding& f) {
+    return std::pair(f.kind == FindingKind::exposed, -f.cost);
+  };
   std::stable_sort(out.begin(), out.end(),
-                   [](const Finding& a, const Finding& b) { return a.cost > b.cost; });
+                   [&](const Finding& a, const Finding& b) { return order(a) < order(b); });
   return out;
 }
 

@@ -86,9 +86,9 @@ void add_growth(const MetricTable& table, std::vector<Finding>& out) {
   const bool all = std::ssize(growing) == table.ranks();
   Finding& f = out.emplace_back();
   f.kind = FindingKind::memory_growth;
-  f.title =
-      fmt::format("Memory {}grows by {:.1f} MiB every step",
-                  all ? "" : "of r" + text_of_ranks(growing).substr(1) + " ", each / (1 << 20));
+  f.title = fmt::format("Memory {}grows by {:.1f} MiB every step",
+                        all ? "" : "of " + text_of_ranks(growing, /*begins=*/false) + " ",
+                        each / (1 << 20));
   f.evidence = fmt::format(
       "Over {} steps the least that a step needs rises again and again, from {:.2f} to {:.2f} GiB.",
       steps, static_cast<double>(most.from) / (1 << 30), static_cast<double>(most.to) / (1 << 30));

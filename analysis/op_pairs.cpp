@@ -46,9 +46,10 @@ std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int
 }
 
 /// Pairs what is alike, by its number among its like; what is left stays in only_a and only_b.
-void pair_left(const Trace& a, const Trace& b, bool with_reason, OpPairs& pairs) {
-  const ByLikeness of_a = by_likeness(a.ops(), pairs.only_a, with_reason);
-  ByLikeness of_b = by_likeness(b.ops(), pairs.only_b, with_reason);
+void pair_left(const std::vector<storage::OpRow>& a, const std::vector<storage::OpRow>& b,
+               bool with_reason, OpPairs& pairs) {
+  const ByLikeness of_a = by_likeness(a, pairs.only_a, with_reason);
+  ByLikeness of_b = by_likeness(b, pairs.only_b, with_reason);
   pairs.only_a.clear();
   pairs.only_b.clear();
   for (const auto& [like, indices] : of_a) {
@@ -67,11 +68,18 @@ void pair_left(const Trace& a, const Trace& b, bool with_reason, OpPairs& pairs)
 
 }  // namespace
 
+bool pairs_only_collectives(const Trace& a, const Trace& b) { return imported(a) != imported(b); }
+
 OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end) {
+  return pair_ops(a.ops(), b.ops(), pairs_only_collectives(a, b), first, end);
+}
+
+OpPairs pair_ops(const std::vector<storage::OpRow>& a, const std::vector<storage::OpRow>& b,
+                 bool collectives_only, std::int32_t first, std::int32_t end) {
   OpPairs pairs;
-  pairs.collectives_only = imported(a) != imported(b);
-  pairs.only_a = all_of(a.ops(), first, end, pairs.collectives_only);
-  pairs.only_b = all_of(b.ops(), first, end, pairs.collectives_only);
+  pairs.collectives_only = collectives_only;
+  pairs.only_a = all_of(a, first, end, collectives_only);
+  pairs.only_b = all_of(b, first, end, collectives_only);
   pair_left(a, b, true, pairs);
   pair_left(a, b, false, pairs);
   return pairs;

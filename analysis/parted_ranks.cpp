@@ -94,7 +94,7 @@ std::optional<PartedRanks> parted_ranks(const MetricTable& table) {
   return out;
 }
 
-std::string text_of_ranks(const std::vector<Rank>& ascending) {
+std::string text_of_ranks(const std::vector<Rank>& ascending, bool begins) {
   std::vector<std::pair<Rank, Rank>> ranges;
   for (const Rank rank : ascending) {
     if (!ranges.empty() && ranges.back().second + 1 == rank) {
@@ -103,7 +103,8 @@ std::string text_of_ranks(const std::vector<Rank>& ascending) {
       ranges.emplace_back(rank, rank);
     }
   }
-  std::string text = ascending.size() == 1 ? "Rank " : "Ranks ";
+  std::string text = begins ? "R" : "r";
+  text += ascending.size() == 1 ? "ank " : "anks ";
   const std::size_t shown = std::min(ranges.size(), ranges_shown);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool last = i + 1 == ranges.size();

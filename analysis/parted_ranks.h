@@ -26,7 +26,7 @@ struct PartedRanks {
 
 std::optional<PartedRanks> parted_ranks(const MetricTable& table);
 
-/// "Ranks 8 to 15", "Ranks 2 to 3 and 10 to 11", "Rank 5".
-std::string text_of_ranks(const std::vector<Rank>& ascending);
+/// "ranks 8 to 15", "ranks 2 to 3 and 10 to 11", "rank 5"; "Rank 5" where a sentence begins so.
+std::string text_of_ranks(const std::vector<Rank>& ascending, bool begins);
 
 }  // namespace tessera::analysis

@@ -98,6 +98,17 @@ void add_rates(const TraceRun& run, RunFigures& figures) {
   }
 }
 
+// Of what is known of all ranks, or else of the peaks that were kept by class.
+std::int32_t step_reserving(const Trace& trace, Bytes most) {
+  for (const storage::StepSummaryRow& row : trace.summary().steps) {
+    if (row.peak_reserved == most) return row.step;
+  }
+  for (const PeakMemory& peak : trace.peaks()) {
+    if (peak.reserved == most) return peak.step;
+  }
+  return 0;
+}
+
 void add_memory(const Trace& trace, RunFigures& figures) {
   Bytes highest{-1};
   for (const PeakMemory& peak : trace.peaks()) {
@@ -106,6 +117,7 @@ void add_memory(const Trace& trace, RunFigures& figures) {
     highest = peak.allocated;
     figures.peak_step = peak.step;
   }
+  figures.reserved_step = step_reserving(trace, figures.peak_reserved);
   for (const PeakMemory& peak : trace.peaks()) {
     if (peak.step == figures.peak_step) figures.peaks.push_back(peak);
   }

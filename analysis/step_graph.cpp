@@ -20,12 +20,25 @@ constexpr Time launch_time_max = 5000;  // ns between kernels that no late host 
 struct Habits {
   bool one_by_one = false;  // in one thread, one after the other, whatever their streams
   bool exact = false;       // times are those of a model: what is later by 1 ns was late
+  bool annotates = false;   // its host streams say what others do, or wait for, and do nothing
 };
 
-Habits habits_of(const TraceRun& run) {
+// Importers call a stream of a device "compute", and a thread of the host that computes itself by
+// what it is.
+bool threads_compute(const Trace& trace) {
+  const auto& streams = trace.info().streams;
+  return std::any_of(streams.begin(), streams.end(), [](const storage::StreamRow& stream) {
+    return stream.role == StreamRole::compute && stream.name == "main thread";
+  });
+}
+
+Habits habits_of(const Trace& trace) {
+  const TraceRun& run = trace.run();
   Habits habits;
   habits.one_by_one = run.backend == "local" || run.backend == "mpi";
   habits.exact = run.backend == "simulator";
+  habits.annotates = run.backend == "import";
+  habits.one_by_one |= habits.annotates && threads_compute(trace);
   const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
   if (!options.is_object() || !options.contains("profile")) return habits;
   const auto& profile = options["profile"];
@@ -44,7 +57,7 @@ Time scaled(Time duration, double share) {
 class StepGraph::Builder {
  public:
   Builder(const Trace& trace, StepGraph& graph)
-      : trace_(trace), graph_(graph), habits_(habits_of(trace.run())) {}
+      : trace_(trace), graph_(graph), habits_(habits_of(trace)) {}
 
   Status read(std::int32_t step, std::span<const Rank> ranks);
   void link();
@@ -85,6 +98,7 @@ Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) 
   for (const Rank rank : ranks) {
     TESSERA_ASSIGN(const auto lanes, trace_.reader().lanes(rank, from, to));
     for (const storage::Lane& lane : lanes) {
+      if (habits_.annotates && trace_.stream(lane.stream).role == StreamRole::host) continue;
       for (std::size_t i = 0; i < lane.op.size(); ++i) {
         const storage::OpRow& op = trace_.op(lane.op[i]);
         if (op.step > step) continue;

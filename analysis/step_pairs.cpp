@@ -42,6 +42,13 @@ Result<SpansOfOps> read_step(const Trace& trace, std::int32_t step, Rank rank) {
   return spans;
 }
 
+// Not all of the trace's, which are many in a long run.
+std::vector<storage::OpRow> ops_of(const Trace& trace, const SpansOfOps& spans) {
+  std::vector<storage::OpRow> ops;
+  for (const auto& [id, span] : spans) ops.push_back(trace.op(id));
+  return ops;
+}
+
 Status check_recorded(const Trace& trace, const char* name, std::int32_t step, Rank rank) {
   if (step < 0 || step > trace.last_step()) {
     return {Code::invalid_argument, fmt::format("{} has no complete step {}", name, step)};
@@ -107,20 +114,19 @@ Result<StepPairs> pair_step(const Trace& a, const Trace& b, std::int32_t step, R
   TESSERA_ASSIGN(SpansOfOps spans_b, read_step(b, step, rank));
   const auto taken = [](SpansOfOps& spans, std::int32_t op) {
     const auto found = spans.find(op);
-    if (found == spans.end()) return ComparedSpan{};
     const ComparedSpan span = found->second;
     spans.erase(found);
     return span;
   };
-  for (const OpPair& pair : pair_ops(a, b, step, step + 1).pairs) {
-    ComparedOp op{taken(spans_a, a.ops()[pair.a].id), taken(spans_b, b.ops()[pair.b].id)};
-    if (op.a.there() != op.b.there()) ++(op.a.there() ? out.only_a : out.only_b);
-    if (op.a.there() || op.b.there()) out.ops.push_back(op);
+  const auto ops_a = ops_of(a, spans_a), ops_b = ops_of(b, spans_b);
+  const bool collectives = pairs_only_collectives(a, b);
+  for (const OpPair& pair : pair_ops(ops_a, ops_b, collectives, step, step + 1).pairs) {
+    out.ops.push_back({taken(spans_a, ops_a[pair.a].id), taken(spans_b, ops_b[pair.b].id)});
   }
   for (const auto& [id, span] : spans_a) out.ops.push_back({span, {}});
   for (const auto& [id, span] : spans_b) out.ops.push_back({{}, span});
-  out.only_a += std::ssize(spans_a);
-  out.only_b += std::ssize(spans_b);
+  out.only_a = std::ssize(spans_a);
+  out.only_b = std::ssize(spans_b);
   const auto begin_of = [](const ComparedOp& op) { return op.a.there() ? op.a.begin : op.b.begin; };
   std::stable_sort(out.ops.begin(), out.ops.end(), [&](const ComparedOp& x, const ComparedOp& y) {
     return begin_of(x) < begin_of(y);

@@ -99,6 +99,7 @@ Json memory_json(const RunReport& report) {
   }
   return {{"step", report.figures.peak_step},
           {"peak_reserved_bytes", report.figures.peak_reserved.value},
+          {"peak_reserved_step", report.figures.reserved_step},
           {"headroom_bytes", optional(report.figures.headroom)},
           {"groups", groups}};
 }

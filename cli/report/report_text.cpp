@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +38,12 @@ struct MemoryUnit {
   const char* name() const { return large ? "GiB" : "MiB"; }
   std::string operator()(Bytes bytes) const {
     return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << (large ? 30 : 20)));
+  }
+  /// As shown, so that differences of what is shown are what is shown.
+  Bytes rounded(Bytes bytes) const {
+    const double hundredth = (1 << (large ? 30 : 20)) / 100.0;
+    const double count = std::round(static_cast<double>(bytes.value) / hundredth);
+    return Bytes{static_cast<std::int64_t>(std::llround(count * hundredth))};
   }
   bool large;
 };
@@ -186,6 +193,22 @@ Table time_table(const RunReport& report) {
   return table;
 }
 
+// The step that reserves most is often not the one of the table.
+std::string headroom_text(const RunReport& report, const MemoryUnit& in_units) {
+  const Bytes capacity = report.run.memory_per_rank;
+  const Bytes reserved = report.figures.peak_reserved;
+  const std::string of = fmt::format("capacity {} {}", in_units(capacity), in_units.name());
+  const std::string most =
+      fmt::format("most reserved {} in step {}", in_units(reserved), report.figures.reserved_step);
+  if (reserved > capacity) {
+    return fmt::format("{}, {}: does not fit, {} too much", of, most,
+                       in_units(in_units.rounded(reserved) - in_units.rounded(capacity)));
+  }
+  return fmt::format("{}, {}: headroom {} ({} %)", of, most,
+                     in_units(in_units.rounded(capacity) - in_units.rounded(reserved)),
+                     percent(report.figures.headroom->value, capacity.value));
+}
+
 Table memory_table(const RunReport& report) {
   const std::size_t groups = std::min(groups_max, report.figures.peaks.size());
   std::vector<std::string> columns{"class"};
@@ -217,16 +240,7 @@ Table memory_table(const RunReport& report) {
     table.note(
         fmt::format("and {} more groups of ranks with less", report.figures.peaks.size() - groups));
   }
-  if (report.figures.headroom) {
-    const Bytes capacity = report.run.memory_per_rank;
-    table.note(
-        *report.figures.headroom >= Bytes{}
-            ? fmt::format("capacity {} {}, headroom {} {} ({} %)", in_units(capacity),
-                          in_units.name(), in_units(*report.figures.headroom), in_units.name(),
-                          percent(report.figures.headroom->value, capacity.value))
-            : fmt::format("capacity {} {}: does not fit, {} {} too much", in_units(capacity),
-                          in_units.name(), in_units(-*report.figures.headroom), in_units.name()));
-  }
+  if (report.figures.headroom) table.note(headroom_text(report, in_units));
   return table;
 }
 

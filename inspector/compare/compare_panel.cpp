@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "inspector/compare/memory_strip.h"
 #include "inspector/widgets/drawing.h"
@@ -39,9 +41,32 @@ std::int32_t ComparePanel::stream_of(const ComparedOp& op) const {
   return found == streams_.end() ? op.b.stream : found->second;
 }
 
-void ComparePanel::find_out(TraceModel& model, const ViewState& state) {
+// Over the whole of both runs, beside the frames: by readers of its own, as what a trace has read
+// of all operations it keeps.
+void ComparePanel::find_causes(TraceModel& model, ViewState& state, bool patient) {
+  constexpr std::chrono::seconds now{0};
   const TraceModel& other = *model.against();
-  if (!comparison_) comparison_ = analysis::compare(model, other);
+  if (comparison_) return;
+  if (patient) {
+    comparison_ = analysis::compare(model, other);
+    return;
+  }
+  if (!job_.valid()) {
+    job_ = std::async(std::launch::async,
+                      [a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {
+                        using analysis::Trace;
+                        TESSERA_ASSIGN(const Trace of_a, Trace::open(a, Trace::Check::later));
+                        TESSERA_ASSIGN(const Trace of_b, Trace::open(b, Trace::Check::later));
+                        return analysis::compare(of_a, of_b);
+                      });
+  }
+  state.busy = true;
+  if (job_.wait_for(now) == std::future_status::ready) comparison_ = job_.get();
+}
+
+void ComparePanel::find_out(TraceModel& model, ViewState& state, bool patient) {
+  const TraceModel& other = *model.against();
+  find_causes(model, state, patient);
   const Time middle = state.time.from() + (state.time.to() - state.time.from()) / 2;
   const std::int32_t step = model.step_at(middle);
   if (pairs_ && step == step_ && state.rank == rank_) return;
@@ -279,6 +304,9 @@ float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) c
     draw_wrapped(font, {box.min.x, y}, colour, words, room);
     return wrapped_height(font, words, room) + ui.theme.px(6);
   };
+  if (!comparison_) {
+    return y + say(ui.fonts.body, ui.theme.dim, "Comparing all steps of both runs …", wide);
+  }
   if (!comparison_->ok()) {
     return y + say(ui.fonts.body, ui.colours().warn, "⚠ " + comparison_->status().message(), wide);
   }
@@ -350,7 +378,7 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
         "what tessera compare A B --json wrote.";
     draw_wrapped(ui.fonts.body, {x, y}, ui.theme.dim, words, right - x);
   } else {
-    find_out(model, state);
+    find_out(model, state, ui.scripted);
     y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
     y = draw_blocks(ui, model, state, {{at.x, y}, {right, box.max.y}});
     if (pairs_->ok()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <future>
 #include <optional>
 
 #include "inspector/widgets/legend.h"
@@ -25,7 +26,8 @@ class ComparePanel final : public Panel {
     float y = 0;              // of A's lane
   };
 
-  void find_out(TraceModel& model, const ViewState& state);
+  void find_out(TraceModel& model, ViewState& state, bool patient);
+  void find_causes(TraceModel& model, ViewState& state, bool patient);
   float draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   float draw_blocks(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_ops(const Surface& ui, TraceModel& model, ViewState& state, const Box& box);
@@ -39,6 +41,7 @@ class ComparePanel final : public Panel {
   std::int32_t stream_of(const analysis::ComparedOp& op) const;
 
   std::optional<Result<analysis::Comparison>> comparison_;
+  std::future<Result<analysis::Comparison>> job_;  // valid: under way
   std::optional<Result<analysis::StepPairs>> pairs_;
   std::map<std::int32_t, std::int32_t> streams_;  // of B: the one of A with the same operations
   std::int32_t step_ = -1;

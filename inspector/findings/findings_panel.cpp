@@ -16,7 +16,7 @@ constexpr float card_width = 860;
 constexpr const char* what_was_looked_for =
     "Looked for: reported errors, ranks that compute or communicate longer than others, units that "
     "are gathered too late, ranks with more memory, memory that grows from step to step, memory "
-    "that is reserved but cannot be used.";
+    "that is reserved but cannot be used, steps in which collectives leave nothing to compute.";
 
 // What the finding costs, in the unit of what it is about.
 std::string cost_text(const analysis::Finding& finding) {
@@ -25,7 +25,8 @@ std::string cost_text(const analysis::Finding& finding) {
     case FindingKind::failure: return "error";
     case FindingKind::slow_rank:
     case FindingKind::slow_link:
-    case FindingKind::late_gather: return format_percent(finding.cost) + " of step";
+    case FindingKind::late_gather:
+    case FindingKind::exposed: return format_percent(finding.cost) + " of step";
     default: return "memory";
   }
 }
@@ -37,6 +38,7 @@ void open_finding(TraceModel& model, ViewState& state, const analysis::Finding& 
     state.panel = "overview";
     if (finding.kind == analysis::FindingKind::slow_rank) state.metric = analysis::Metric::compute;
     if (finding.kind == analysis::FindingKind::slow_link) state.metric = analysis::Metric::transfer;
+    if (finding.kind == analysis::FindingKind::exposed) state.metric = analysis::Metric::exposed;
     if (finding.kind == analysis::FindingKind::unbalanced_memory) {
       state.metric = analysis::Metric::peak_memory;
     }

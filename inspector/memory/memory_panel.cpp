@@ -203,8 +203,14 @@ Box draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& s
                                                 ui.theme.text);
   const std::string label = "peak " + format_memory(memory.allocated(peak));
   const ImVec2 size = note_size(ui, label);
-  const float at = x + r + size.x + 4 > left + width ? x - r - size.x - 4 : x + r + 4;
-  const float top = std::max(scale.y0, y - size.y - 2);
+  if (size.x > width) return {};
+  // Beside the mark; below it where neither side has room, as the axis' labels are on the left.
+  float at = x + r + 4, top = std::max(scale.y0, y - size.y - 2);
+  if (at + size.x > left + width) at = x - r - size.x - 4;
+  if (at < left) {
+    at = left;
+    top = y + 4;
+  }
   const Box box{{at, top}, {at + size.x, top + size.y}};
   draw_note(ui, box, ui.theme.text, label);
   return box;

@@ -185,6 +185,22 @@ TEST_CASE(
   CHECK(gain_of(path, "backward compute") > 2'000'000);
 }
 
+TEST_CASE("the path of an imported run does not follow annotations, which only say what ran",
+          "[analysis][path]") {
+  const auto trace = Trace::open(TESSERA_SOURCE_DIR "/traces/torch-fsdp2.tessera");
+  REQUIRE(trace.ok());
+  const CriticalPath path = path_of(*trace, typical_step(*trace));
+  Time longest = 0;
+  for (const PathSegment& segment : path.segments) {
+    CHECK(trace->stream(segment.stream).role != StreamRole::host);
+    longest = std::max(longest, segment.to - segment.from);
+  }
+  CHECK(2 * longest < path.end - path.begin);
+  // The main thread computes, so what it waited for is on the path.
+  CHECK(gain_of(path, "reduce_scatter, backward") > 0);
+  CHECK(path.rows.front().gain > 0);
+}
+
 TEST_CASE("who waits for a rank that was not recorded is told so", "[analysis][path]") {
   const test::TemporaryFolder folder;
   const Trace trace = written(folder.path() + "/far.tessera",

@@ -21,7 +21,7 @@ constexpr Time step_time = (units + 2) * unit_time;
 
 /// Times and bytes of one rank in one step.
 struct Row {
-  Time compute = units * unit_time, transfer = 3'000'000, wait = 100'000;
+  Time compute = units * unit_time, transfer = 3'000'000, wait = 100'000, exposed = 0;
   std::int64_t allocated = 40LL << 30, reserved = 44LL << 30;
 };
 
@@ -49,7 +49,7 @@ void write_step(const Planted& planted, int step, test::Random& random, TraceSin
     columns.end.push_back((step + 1) * step_time);
     columns.compute.push_back(row.compute);
     columns.communication.push_back(row.transfer);
-    columns.exposed.push_back(0);
+    columns.exposed.push_back(row.exposed);
     columns.blocking.push_back(0);
     columns.wait.push_back(row.wait);
     columns.peak_allocated.push_back(Bytes{row.allocated});
@@ -141,6 +141,37 @@ TEST_CASE("a slow rank is named first", "[analysis][findings]") {
   CHECK(findings[0].kind == FindingKind::slow_rank);
   CHECK(findings[0].rank == 5);
   CHECK(findings[0].title.find("Rank 5 computes 1") == 0);
+}
+
+TEST_CASE("a slow rank is named first where next to nothing is computed, then that it is so",
+          "[analysis][findings]") {
+  const auto findings = found({.row = [](Row& row, int, Rank rank) {
+    row.compute = row.compute / 100 * (rank == 5 ? 115 : 100) / 100;
+    row.exposed = step_time - row.compute;
+  }});
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].kind == FindingKind::slow_rank);
+  CHECK(findings[0].rank == 5);
+  CHECK(findings[0].cost < 0.005);
+  CHECK(findings[1].kind == FindingKind::exposed);
+  CHECK(findings[1].title == "Nothing is computed in 99.2 % of the step, while collectives run");
+}
+
+TEST_CASE("a rank that is slow in one step that computes next to nothing is none",
+          "[analysis][findings]") {
+  CHECK(found({.row = [](Row& row, int step, Rank rank) {
+          row.compute = row.compute / 100 * (rank == 5 && step == 4 ? 140 : 100) / 100;
+        }}).empty());
+}
+
+TEST_CASE("the slow rank of 16,384 is named first", "[analysis][findings]") {
+  const auto trace = Trace::open(TESSERA_SOURCE_DIR "/traces/straggler-16384.tessera");
+  REQUIRE(trace.ok());
+  const auto findings = findings_of(*trace);
+  REQUIRE(findings.ok());
+  REQUIRE(findings->size() == 2);
+  CHECK((*findings)[0].title == "Rank 5120 computes 17.0 % longer than usual");
+  CHECK((*findings)[1].kind == FindingKind::exposed);
 }
 
 TEST_CASE("a slow link is named first", "[analysis][findings]") {

@@ -158,6 +158,7 @@ TEST_CASE("memory is that of the step with the highest peak", "[analysis]") {
   REQUIRE(report.figures.peaks.size() == 1);
   CHECK(report.figures.peaks[0].allocated == Bytes{520});
   CHECK(report.figures.peak_reserved == Bytes{640});
+  CHECK(report.figures.reserved_step == 0);
   CHECK(*report.figures.headroom == Bytes{360});
 }
 

@@ -4,6 +4,7 @@
 //   bench_frames run.tessera [WIDTHxHEIGHT [SCALE]]
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <cstdlib>
 
@@ -19,18 +20,23 @@ constexpr int warm_frames = 20, frames = 120;
 constexpr Time settles_ns = 20'000'000'000;  // at most, of what threads find out
 
 double cpu_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);  // getrusage counts ticks of milliseconds
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
+/// At most so far, of all threads.
+long resident_mb() {
   rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  const auto ms = [](const timeval& time) {
-    return 1e3 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_usec);
-  };
-  return ms(usage.ru_utime) + ms(usage.ru_stime);
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
 }
 
 int measure(const std::string& path, int width, int height, float scale) {
   fmt::print("{}x{}, scale {}: CPU ms of the window's thread, without rasterising\n", width, height,
              scale);
-  fmt::print("  {:<14} {:>8} {:>8} {:>8} {:>9}\n", "panel", "first", "median", "most", "vertices");
+  fmt::print("  {:<14} {:>8} {:>8} {:>8} {:>9} {:>9}\n", "panel", "first", "median", "most",
+             "vertices", "MB so far");
   for (const PanelRow& row : panel_rows()) {
     InspectOptions options{.path = path, .width = width, .height = height, .panel = row.name};
     if (std::string_view(row.name) == "compare") options.against = path;
@@ -65,8 +71,9 @@ int measure(const std::string& path, int width, int height, float scale) {
       times.push_back(cpu_ms() - start);
       vertices = std::max(vertices, screen.vertex_count());
     }
-    fmt::print("  {:<14} {:>8.1f} {:>8.2f} {:>8.2f} {:>9}\n", row.name, first, bench::median(times),
-               *std::max_element(times.begin(), times.end()), vertices);
+    fmt::print("  {:<14} {:>8.1f} {:>8.2f} {:>8.2f} {:>9} {:>9}\n", row.name, first,
+               bench::median(times), *std::max_element(times.begin(), times.end()), vertices,
+               resident_mb());
     std::fflush(stdout);
   }
   return 0;

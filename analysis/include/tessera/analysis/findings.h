@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of a run, found without being asked: each with the figures that show it and what would
-// change it, the costliest first.
+// change it. Faults come first, the costliest before the others, then what only follows from the
+// run's options.
 //
 // The idea: a finding is a claim that a person can check, so it names rank, step or operation, says
 // what it is compared with, and is left out where chance would explain it. A run of like ranks with
@@ -27,6 +28,7 @@ enum class FindingKind : std::uint8_t {
   unbalanced_memory,  // a rank holds more than the others
   memory_growth,      // the least that steps need rises all through the run, of all ranks or some
   fragmentation,      // nearly all memory is reserved, and much of that unused
+  exposed,            // collectives take most of the step, while nothing computes; no fault
 };
 
 struct Finding {
