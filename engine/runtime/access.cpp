@@ -23,6 +23,20 @@ struct Blocks {
   std::int64_t pitch;
 };
 
+// Blocks that do not tile stay blocks; where ranks have different ones, too, their hull is meant.
+Access all_of(const Blocks& blocks) {
+  Access all = blocks.first;
+  if (blocks.count == 1) return all;
+  const std::int64_t whole = all.length + (blocks.count - 1) * blocks.pitch;
+  if (all.step == 0 && all.length < blocks.pitch) {
+    all.pitch = blocks.pitch;
+    all.end = std::min(all.end, all.begin + whole);
+  } else {
+    all.length = whole;
+  }
+  return all;
+}
+
 std::vector<Blocks> blocks_of(const Copy& copy, bool write) {
   std::vector<Blocks> blocks;
   for (const auto& piece : copy.pieces) {
@@ -35,7 +49,7 @@ std::vector<Blocks> blocks_of(const Copy& copy, bool write) {
 }
 
 // Joins pieces that follow each other inside a pitch; a row of joined pieces as wide as the pitch
-// is one contiguous range. What does not tile is described by its hull.
+// is one contiguous range.
 void append_joined(std::vector<Blocks> blocks, std::vector<Access>& out) {
   const auto before = [](const Blocks& a, const Blocks& b) {
     return a.first.buffer != b.first.buffer ? a.first.buffer < b.first.buffer
@@ -54,8 +68,7 @@ void append_joined(std::vector<Blocks> blocks, std::vector<Access>& out) {
       joined.first.end = std::max(joined.first.end, blocks[i].first.end);
       ++i;
     }
-    if (joined.count > 1) joined.first.length += (joined.count - 1) * joined.pitch;
-    out.push_back(joined.first);
+    out.push_back(all_of(joined));
   }
 }
 
@@ -85,31 +98,55 @@ struct Collector {
   }
 };
 
-// The range over all indices.
-std::pair<std::int64_t, std::int64_t> hull(const Access& a) {
-  return {a.begin, a.step == 0 ? a.end_at(0) : a.end};
+// a modulo b, never negative.
+std::int64_t modulo(std::int64_t a, std::int64_t b) { return (a % b + b) % b; }
+
+// Behind the last byte of what has a period.
+std::int64_t last_end(const Access& a) {
+  const std::int64_t last = std::max<std::int64_t>(0, a.end - 1 - a.begin) / a.period();
+  return a.end_at(static_cast<Index>(last));
+}
+
+bool alike(const Access& a, const Access& b) {
+  return a.step == b.step && a.pitch == 0 && b.pitch == 0;
 }
 
 }  // namespace
 
 bool overlap(const Access& a, const Access& b) {
   if (a.buffer != b.buffer) return false;
-  if (a.step == b.step) {
-    return a.begin < b.begin + b.length && b.begin < a.begin + a.length;
-  }
-  const auto [a_begin, a_end] = hull(a);
-  const auto [b_begin, b_end] = hull(b);
-  return a_begin < b_end && b_begin < a_end;
+  if (alike(a, b)) return a.begin < b.begin + b.length && b.begin < a.begin + a.length;
+  if (a.begin >= b.hull_end() || b.begin >= a.hull_end()) return false;
+  const std::int64_t period = std::max(a.period(), b.period());
+  if (period == 0 || std::min(a.period(), b.period()) % period != 0) return true;
+  const auto width = [](const Access& x) {
+    return x.period() == 0 ? x.hull_end() - x.begin : x.length;
+  };
+  const std::int64_t apart = modulo(b.begin - a.begin, period);
+  return apart < width(a) || period - apart < width(b);
 }
 
 bool contains(const Access& outer, const Access& inner) {
   if (outer.buffer != inner.buffer) return false;
-  if (outer.step == inner.step) {
+  if (alike(outer, inner)) {
     return outer.begin <= inner.begin && inner.begin + inner.length <= outer.begin + outer.length &&
            inner.end <= outer.end;
   }
-  const auto [begin, end] = hull(inner);
-  return outer.step == 0 && outer.begin <= begin && end <= outer.end_at(0);
+  if (outer.step != 0 || inner.begin < outer.begin) return false;
+  if (outer.period() == 0) return inner.hull_end() <= outer.hull_end();
+  const bool periodic = inner.period() == outer.period();
+  if (!periodic && inner.period() != 0) return false;
+  const std::int64_t length = periodic ? inner.length : inner.hull_end() - inner.begin;
+  const std::int64_t end = periodic ? last_end(inner) : inner.hull_end();
+  return (inner.begin - outer.begin) % outer.pitch + length <= outer.length &&
+         end <= last_end(outer);
+}
+
+std::int64_t reach(const Access& a, Index index, std::int64_t at) {
+  const Index block = a.period() > 0 && a.pitch > 0 && at >= a.begin
+                          ? static_cast<Index>((at - a.begin) / a.pitch)
+                          : index;
+  return a.begin_at(block) <= at && at < a.end_at(block) ? a.end_at(block) : at;
 }
 
 void list_accesses(const Op& op, std::vector<Access>& out) {

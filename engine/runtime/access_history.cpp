@@ -113,7 +113,7 @@ void AccessHistory::forget(const RankSet& ranks) {
   std::erase_if(cells_, [](const auto& cell) { return cell->ranks.empty(); });
 }
 
-// Every byte of `read` at `index` was written by somebody.
+// Every byte of `read`, which is one range at `index`, was written by somebody.
 bool AccessHistory::initialised(const Access& read, Index index, const AccessRecords& shared,
                                 const AccessRecords* own) {
   std::int64_t at = read.begin_at(index);
@@ -126,10 +126,9 @@ bool AccessHistory::initialised(const Access& read, Index index, const AccessRec
       const Access here{read.buffer, at, 1, 0, at + 1, false};
       records->any_near(here, [&](const AccessRecord& r) {
         if (!r.access.write) return false;
-        if (r.access.begin_at(index) <= at && at < r.access.end_at(index)) {
-          at = r.access.end_at(index);
-          advanced = true;
-        }
+        const std::int64_t end_of = reach(r.access, index, at);
+        advanced |= end_of > at;
+        at = end_of;
         return false;
       });
     }
@@ -137,9 +136,21 @@ bool AccessHistory::initialised(const Access& read, Index index, const AccessRec
   return at >= end;
 }
 
-// The views are affine in the index: first, middle and last show any wrong offset.
+// The views are affine in the index, or in the block: first, middle and last show any wrong
+// offset.
 std::string AccessHistory::check_read(const Access& read, Index group_size,
                                       const Acting& who) const {
+  if (read.pitch > 0) {
+    const auto blocks = static_cast<Index>(read.blocks());
+    for (Index k : {Index{0}, static_cast<Index>(blocks / 2), blocks - 1}) {
+      const std::int64_t begin = read.begin_at(k);
+      const std::int64_t length = read.end_at(k) - begin;
+      const Access block{read.buffer, begin, length, 0, begin + length, false};
+      std::string wrong = check_read(block, group_size, who);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
   Index before = -1;
   for (Index i : {Index{0}, static_cast<Index>(group_size / 2), group_size - 1}) {
     if (std::exchange(before, i) == i || initialised(read, i, shared_, nullptr)) continue;

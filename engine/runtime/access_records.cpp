@@ -10,15 +10,37 @@ void AccessRecords::clear() {
   slots_.clear();
   unused_.clear();
   index_.clear();
-  powers_ = 0;
+  families_.clear();
   count_ = 0;
 }
 
+int AccessRecords::family_of(const Access& a) {
+  const auto find = [this](std::int64_t period, std::int64_t length) {
+    const auto bits = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(0, length)));
+    const Family family{period, std::int64_t{1} << bits};
+    const auto known = std::find(families_.begin(), families_.end(), family);
+    return std::pair{family, known};
+  };
+  auto [family, known] = find(a.period(), a.length);
+  const auto has_period = [](const Family& f) { return f.period != 0; };
+  const bool full = std::count_if(families_.begin(), families_.end(), has_period) == most_periodic;
+  if (family.period == 0 || (known == families_.end() && full)) {
+    std::tie(family, known) = find(0, hull(a));
+  }
+  const auto place = static_cast<int>(known - families_.begin());
+  if (known == families_.end()) families_.push_back(family);
+  return place;
+}
+
+AccessRecords::Key AccessRecords::key_of(std::size_t slot) const {
+  const int family = slots_[slot].family;
+  return {family, families_[static_cast<std::size_t>(family)].place(slots_[slot].record.access),
+          slot};
+}
+
 void AccessRecords::index(std::size_t slot) {
-  const Access& a = slots_[slot].record.access;
-  const int power = power_of(a);
-  index_.insert({power, a.begin, slot});
-  powers_ |= std::uint64_t{1} << power;
+  slots_[slot].family = family_of(slots_[slot].record.access);
+  index_.insert(key_of(slot));
 }
 
 void AccessRecords::add(AccessRecord record) {
@@ -55,8 +77,7 @@ void AccessRecords::drop() {
     return;
   }
   for (const std::size_t slot : dropped_) {
-    const Access& a = slots_[slot].record.access;
-    index_.erase({power_of(a), a.begin, slot});
+    index_.erase(key_of(slot));
     slots_[slot] = {.record = {}, .taken = false};
     unused_.push_back(slot);
   }

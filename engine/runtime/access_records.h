@@ -3,8 +3,10 @@
 //
 // The idea: most buffers are accessed as a whole by a few operations, so a short list is searched
 // faster than any index. A flat buffer of a whole model has as many accesses as the model has
-// parameters: from `indexed_from` on records are found by where they begin, one index for each
-// power of two of their length, so that a search knows how far back one may begin that reaches it.
+// parameters: from `indexed_from` on records are found by where they begin, those together whose
+// lengths have one power of two, so that a search knows how far back one may begin that reaches it.
+// Every rank's piece of a flat buffer, or blocks with a pitch, are found by where they begin within
+// their period: they span the buffer, and would be near to everything.
 #pragma once
 
 #include <bit>
@@ -76,19 +78,27 @@ class AccessRecords {
   struct Slot {
     AccessRecord record;
     bool taken = true;
+    int family = 0;
   };
-  using Key = std::tuple<int, std::int64_t, std::size_t>;  // power of two, begin, slot
+  // Accesses that are searched alike.
+  struct Family {
+    std::int64_t period = 0;  // 0: each is one range
+    std::int64_t reach = 0;   // none is longer
 
-  // The bytes that it touches at any index.
-  static std::int64_t hull_end(const Access& a) {
-    return a.step == 0 ? a.begin + a.length : std::max(a.begin + a.length, a.end);
+    bool operator==(const Family&) const = default;
+    std::int64_t place(const Access& a) const { return period == 0 ? a.begin : a.begin % period; }
+  };
+  using Key = std::tuple<int, std::int64_t, std::size_t>;  // family, place, slot
+  static constexpr std::ptrdiff_t most_periodic = 16;  // families; more are searched as ranges
+
+  // The bytes from `begin` on that it touches at any index, where nobody cuts them at its end.
+  static std::int64_t hull(const Access& a) {
+    return a.step + a.pitch == 0 ? a.length : std::max(a.length, a.end - a.begin);
   }
-  static int power_of(const Access& a) {
-    return static_cast<int>(std::bit_width(
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, hull_end(a) - a.begin))));
-  }
-  bool indexed() const { return powers_ != 0; }
+  bool indexed() const { return !families_.empty(); }
+  int family_of(const Access& a);
   void index(std::size_t slot);
+  Key key_of(std::size_t slot) const;
   void drop();
 
   template <class F>
@@ -100,15 +110,31 @@ class AccessRecords {
       }
       return false;
     }
-    const std::int64_t end = hull_end(access);
-    for (std::uint64_t left = powers_; left != 0; left &= left - 1) {
-      const int power = std::countr_zero(left);
-      const std::int64_t reach = std::int64_t{1} << power;
-      for (auto at = index_.lower_bound(Key{power, access.begin - reach, 0});
-           at != index_.end() && std::get<0>(*at) == power && std::get<1>(*at) <= end; ++at) {
-        ++visits_;
-        if (f(std::get<2>(*at))) return true;
+    for (std::size_t k = 0; k < families_.size(); ++k) {
+      const auto [period, reach] = families_[k];
+      const auto family = static_cast<int>(k);
+      const bool alike = period != 0 && access.period() == period;
+      const std::int64_t begin = families_[k].place(access) - reach;
+      const std::int64_t end = begin + reach + (alike ? access.length : hull(access));
+      if (period == 0) {
+        if (visit_between(family, begin, end, f)) return true;
+      } else if (end - begin >= period) {
+        if (visit_between(family, 0, period, f)) return true;
+      } else {
+        // What begins late in a period reaches into the next.
+        if (begin < 0 && visit_between(family, begin + period, period, f)) return true;
+        if (visit_between(family, std::max<std::int64_t>(0, begin), end, f)) return true;
+        if (end >= period && visit_between(family, 0, end - period, f)) return true;
       }
+    }
+    return false;
+  }
+  template <class F>
+  bool visit_between(int family, std::int64_t first, std::int64_t last, F&& f) {
+    for (auto at = index_.lower_bound(Key{family, first, 0});
+         at != index_.end() && std::get<0>(*at) == family && std::get<1>(*at) <= last; ++at) {
+      ++visits_;
+      if (f(std::get<2>(*at))) return true;
     }
     return false;
   }
@@ -116,7 +142,7 @@ class AccessRecords {
   std::vector<Slot> slots_;  // without an index: in the order of accesses, all taken
   std::vector<std::size_t> unused_, dropped_;
   std::set<Key> index_;
-  std::uint64_t powers_ = 0;  // bits of those in the index; 0: there is none
+  std::vector<Family> families_;  // those in the index; none: there is no index
   std::size_t count_ = 0;
   std::int64_t visits_ = 0;
 };

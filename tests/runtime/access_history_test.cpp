@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/access_history.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -136,6 +137,108 @@ TEST_CASE("what a search looks at does not grow with what a buffer is accessed b
   }
   CHECK(found == parameters);
   CHECK(records.visits() <= 4 * parameters);
+}
+
+constexpr int members = 4;
+
+// The bytes that `a` touches at one index, one by one.
+std::vector<bool> touched(const Access& a, Index index) {
+  std::vector<bool> out(128, false);
+  for (Index k = 0; k < a.blocks(); ++k) {
+    const Index at = a.pitch > 0 ? k : index;
+    for (std::int64_t b = a.begin_at(at); b < a.end_at(at); ++b) {
+      out[static_cast<std::size_t>(b)] = true;
+    }
+  }
+  return out;
+}
+
+// A range, a piece of every rank, or blocks with a pitch; often of one period.
+Access any_access(test::Random& random) {
+  const std::int64_t begin = random.below(40);
+  const std::int64_t length = 1 + random.below(12);
+  const std::int64_t apart = random.chance(70) ? 16 : 1 + random.below(20);
+  Access out{BufferId{0}, begin, length, 0, begin + length, random.chance(60)};
+  if (random.chance(30)) return out;
+  out.end = std::min<std::int64_t>(120, begin + (members - 1) * apart + length - random.below(3));
+  if (random.chance(50) || length >= apart) {
+    out.step = apart;
+  } else {
+    out.pitch = apart;
+  }
+  return out;
+}
+
+TEST_CASE("accesses overlap and contain one another as their bytes do", "[access_history]") {
+  test::Random random(7);
+  int apart = 0;
+  int inside = 0;
+  for (int k = 0; k < 20000; ++k) {
+    const Access a = any_access(random);
+    const Access b = any_access(random);
+    INFO(a.begin << " " << a.length << " " << a.step << " " << a.pitch << " " << a.end);
+    INFO(b.begin << " " << b.length << " " << b.step << " " << b.pitch << " " << b.end);
+    const bool said_apart = !overlap(a, b);
+    const bool said_inside = contains(a, b);
+    for (Index index = 0; index < members; ++index) {
+      const std::vector<bool> of_a = touched(a, index);
+      const std::vector<bool> of_b = touched(b, index);
+      for (std::size_t byte = 0; byte < of_a.size(); ++byte) {
+        if (said_apart && of_a[byte] && of_b[byte]) FAIL("they share a byte");
+        if (said_inside && of_b[byte] && !of_a[byte]) FAIL("a byte lies outside");
+      }
+    }
+    apart += said_apart && a.period() + b.period() > 0 ? 1 : 0;
+    inside += said_inside && a.pitch > 0 ? 1 : 0;
+  }
+  CHECK(apart > 500);
+  CHECK(inside > 50);
+}
+
+TEST_CASE("an index finds every record that overlaps", "[access_history]") {
+  test::Random random(11);
+  AccessRecords records;
+  std::vector<Access> all;
+  for (int k = 0; k < 400; ++k) {
+    const Access near = any_access(random);
+    std::size_t found = 0;
+    std::size_t visits = 0;
+    records.any_near(near, [&](const AccessRecord& r) {
+      found += overlap(r.access, near) ? 1U : 0U;
+      ++visits;
+      return false;
+    });
+    const auto expected = std::count_if(all.begin(), all.end(),
+                                        [&](const Access& a) { return overlap(a, near); });
+    REQUIRE(static_cast<std::ptrdiff_t>(found) == expected);
+    REQUIRE(visits <= all.size());
+    records.add({near, {0, 1}, {}, false, {}});
+    all.push_back(near);
+  }
+}
+
+// As the values of a flat buffer that are gathered in pieces after a step.
+TEST_CASE("a search is short where a buffer is written in pieces of every rank's part",
+          "[access_history]") {
+  constexpr std::int64_t pieces = 2000;
+  constexpr std::int64_t part = 100 * pieces;
+  constexpr std::int64_t end = 8 * part;
+  AccessRecords records;
+  for (std::int64_t k = 0; k < pieces; ++k) {
+    records.add({{BufferId{0}, 100 * k, 100, part, end, false}, {}, {}, false, {}});
+    records.add({{BufferId{0}, 100 * k, 100, 0, end - part + 100 * (k + 1), true, part}, {}, {},
+                 false, {}});
+  }
+  int found = 0;
+  for (std::int64_t begin = 0; begin < end; begin += 100) {
+    const Access read = bytes(begin, 100, false);
+    records.any_near(read, [&](const AccessRecord& r) {
+      found += r.access.write && overlap(r.access, read) ? 1 : 0;
+      return false;
+    });
+  }
+  CHECK(found == 8 * pieces);
+  CHECK(records.visits() <= 10 * 8 * pieces);
 }
 
 }  // namespace
