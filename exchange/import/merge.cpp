@@ -303,6 +303,7 @@ Result<Merged> merge_traces(const std::vector<std::string>& files, const std::st
   TESSERA_ASSIGN(MergeSources all, open_merge_sources(files));
   all.run.version = version;
   TESSERA_ASSIGN(const MergeClocks clocks, find_merge_clocks(all));
+  TESSERA_TRY(read_merge_buffers(all));
   Merged done{.world = all.run.ranks, .spread = clocks.spread, .warnings = all.warnings};
   if (all.sources.size() > 1) warn_of_gaps(all, clocks, done.warnings);
   for (std::size_t s = 0; s < all.sources.size(); ++s) {

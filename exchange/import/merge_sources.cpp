@@ -137,6 +137,11 @@ Status not_one_run(const MergeSources& all, std::size_t one, std::size_t other, 
                       all.sources[other].path, what)};
 }
 
+Status read_merge_buffers(MergeSources& all) {
+  for (std::size_t s = 0; s < all.sources.size(); ++s) TESSERA_TRY(merge_buffers(all, s));
+  return {};
+}
+
 Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
   if (files.empty()) return Status(Code::invalid_argument, "There is no file to merge.");
   MergeSources all;
@@ -151,7 +156,6 @@ Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
                                 file));
     }
     TESSERA_TRY(check_facts(all, source));
-    TESSERA_TRY(merge_buffers(all, source));
     TESSERA_TRY(merge_ranks(all, source));
   }
   TESSERA_TRY(find_first_ops(all));

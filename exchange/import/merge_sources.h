@@ -50,7 +50,10 @@ Status check_merge_times(const MergeSource& source,
 /// `what` differs between `one` and `other`.
 Status not_one_run(const MergeSources& all, std::size_t one, std::size_t other, std::string what);
 
-/// Reads all spans once. Fails: as `merge_traces`, but for operations that differ.
+/// Without buffers. Reads all spans once. Fails: as `merge_traces`, but for what differs in rows.
 Result<MergeSources> open_merge_sources(const std::vector<std::string>& files);
+
+/// Fails: invalid_argument, where they differ; as TraceReader.
+Status read_merge_buffers(MergeSources& all);
 
 }  // namespace tessera::exchange
