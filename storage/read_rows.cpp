@@ -149,7 +149,7 @@ Result<TraceInfo> read_info(const Database& database) {
 namespace {
 
 Result<std::vector<OpRow>> read_ops_where(const Database& database, const TraceInfo& info,
-                                          const std::string& where) {
+                                          const std::string& where, std::int32_t most = -1) {
   std::vector<OpRow> ops;
   const auto take = [&](OpRow&& row) -> Status {
     if (!has_stream(info, row.stream)) {
@@ -163,7 +163,7 @@ Result<std::vector<OpRow>> read_ops_where(const Database& database, const TraceI
     ops.push_back(std::move(row));
     return {};
   };
-  TESSERA_TRY(read_rows<OpRow>(database, take, where));
+  TESSERA_TRY(read_rows<OpRow>(database, take, where, most));
   return ops;
 }
 
@@ -176,6 +176,11 @@ Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& i
 Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info,
                                     std::int32_t from, std::int32_t to) {
   return read_ops_where(database, info, fmt::format(" WHERE id >= {} AND id < {}", from, to));
+}
+
+Result<std::vector<OpRow>> read_first_ops(const Database& database, const TraceInfo& info,
+                                          std::int32_t from, std::int32_t most) {
+  return read_ops_where(database, info, fmt::format(" WHERE id >= {}", from), most);
 }
 
 Result<std::vector<OpSort>> read_op_sorts(const Database& database, std::int32_t from,
@@ -302,19 +307,36 @@ Result<std::vector<MemoryShortageRow>> read_memory_shortages(const Database& dat
   return shortages;
 }
 
-Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info) {
+namespace {
+
+Result<std::vector<KernelRow>> read_kernels_where(const Database& database, const TraceInfo& info,
+                                                  const std::string& where,
+                                                  std::int32_t most = -1) {
   std::vector<KernelRow> kernels;
   TESSERA_ASSIGN(const bool known, database.has_table(List<KernelRow>::table));
   if (!known) return kernels;  // older traces lack the table
-  TESSERA_TRY(read_rows<KernelRow>(database, [&](KernelRow&& row) -> Status {
+  const auto take = [&](KernelRow&& row) -> Status {
     if (!has_rank(info, row.rank)) {
       return damaged(
           fmt::format("op_kernel has rank {} in a run of {} ranks", row.rank, info.run.ranks));
     }
     kernels.push_back(row);
     return {};
-  }));
+  };
+  TESSERA_TRY(read_rows<KernelRow>(database, take, where, most));
   return kernels;
+}
+
+}  // namespace
+
+Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info) {
+  return read_kernels_where(database, info, "");
+}
+
+Result<std::vector<KernelRow>> read_kernels_after(const Database& database, const TraceInfo& info,
+                                                  std::int32_t op, Rank rank, std::int32_t most) {
+  return read_kernels_where(database, info, fmt::format(" WHERE (op, rank) > ({}, {})", op, rank),
+                            most);
 }
 
 namespace {

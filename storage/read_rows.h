@@ -20,6 +20,9 @@ Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& i
 /// Of the ids [from, to).
 Result<std::vector<OpRow>> read_ops(const Database& database, const TraceInfo& info,
                                     std::int32_t from, std::int32_t to);
+/// The first `most` with ids from `from` on.
+Result<std::vector<OpRow>> read_first_ops(const Database& database, const TraceInfo& info,
+                                          std::int32_t from, std::int32_t most);
 Result<std::vector<OpSort>> read_op_sorts(const Database& database, std::int32_t from,
                                           std::int32_t to);
 /// The least, and one past the largest; equal without ops.
@@ -40,6 +43,9 @@ Result<std::vector<DiagnosticRow>> read_diagnostics(const Database& database,
 Result<std::vector<MemoryShortageRow>> read_memory_shortages(const Database& database,
                                                              const TraceInfo& info);
 Result<std::vector<KernelRow>> read_kernels(const Database& database, const TraceInfo& info);
+/// The first `most` behind the one of `op` and `rank`.
+Result<std::vector<KernelRow>> read_kernels_after(const Database& database, const TraceInfo& info,
+                                                  std::int32_t op, Rank rank, std::int32_t most);
 /// The same of one table, with entries of so many bytes in memory.
 Status check_density(const Database& database, const char* table, std::int64_t entry_size,
                      const char* where = "");

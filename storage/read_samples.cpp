@@ -119,12 +119,34 @@ Status SampleReader::append(const ChunkHeader& header, Blob data, MemorySeries& 
   entries_ += std::clamp<std::int64_t>(header.count, 0, sample_count_max);
   TESSERA_TRY(version_ < 2 ? decode_samples(header, data, series)
                            : append_shared(header, data, series));
+  return check_claim(header.rank);
+}
+
+Status SampleReader::check_claim(Rank rank) const {
   if (entries_ * sample_size <= expansion_max * database_.size() + expansion_anyway) return {};
   return {
       Code::corrupt,
       fmt::format("The trace is damaged: memory_chunk has {} entries of rank {} in a file of {} "
                   "bytes, more than any recording.",
-                  entries_, header.rank, database_.size())};
+                  entries_, rank, database_.size())};
+}
+
+Result<std::vector<Time>> SampleReader::begins(Rank rank) {
+  TESSERA_ASSIGN(Statement chunks,
+                 database_.prepare("SELECT t0, count FROM memory_chunk WHERE rank = ?"));
+  chunks.bind(rank);
+  std::vector<Time> begins;
+  entries_ = 0;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, chunks.next());
+    if (!row) break;
+    begins.push_back(chunks.integer(0));
+    entries_ += std::clamp<std::int64_t>(chunks.integer(1), 0, sample_count_max);
+    TESSERA_TRY(check_claim(rank));
+  }
+  std::sort(begins.begin(), begins.end());
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+  return begins;
 }
 
 SampleContext SampleReader::context() {

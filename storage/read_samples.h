@@ -26,6 +26,9 @@ class SampleReader {
   Result<MemorySeries> read(Rank rank);
   /// Those in [begin, end).
   Result<MemorySeries> read(Rank rank, Time begin, Time end);
+  /// When its chunks begin, ascending, each once. Fails: io_error, corrupt (more samples than a
+  /// file of that size has).
+  Result<std::vector<Time>> begins(Rank rank);
   /// What the rank holds by those before `time`.
   Result<std::vector<HeldBuffer>> held_before(Rank rank, Time time);
   /// Appends those of one chunk. Fails: as `read`.
@@ -33,6 +36,8 @@ class SampleReader {
 
  private:
   struct Times;
+  /// Fails: corrupt, where it has more entries than any recording of that size.
+  Status check_claim(Rank rank) const;
   Status load_times(Rank rank);
   /// Only those around [begin, end], which is enough if samples lie at edges.
   Status load_times(Rank rank, Time begin, Time end);

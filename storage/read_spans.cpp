@@ -17,10 +17,17 @@ constexpr std::size_t known_max = 128;
 // several; a small file may have some anyway.
 constexpr std::int64_t entry_size = 28, per_byte = 4, allowed_anyway = 16 << 20;
 
+constexpr SpanRange whole_run{
+    std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max(), {}};
+
 constexpr const char* lanes_sql =
     "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
     " WHERE rank = ?1 AND (stream = ?2 OR stream BETWEEN ?3 AND ?4) AND t0 < ?5 AND t1 >= ?6"
     " ORDER BY stream, seq";
+constexpr const char* stretches_sql =
+    "SELECT stream, seq, count, t0, t1 FROM span_chunk WHERE rank = ?1"
+    " AND (stream = ?2 OR stream >= 0) ORDER BY stream, seq";
+// One by its key.
 constexpr const char* model_sql =
     "SELECT rank, stream, seq, count, t0, t1, checksum, data FROM span_chunk"
     " WHERE rank = ? AND stream = ? AND seq = ?";
@@ -54,6 +61,12 @@ void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
     lane->ready.push_back(spans.ready[i]);
     lane->end.push_back(spans.end[i]);
   }
+}
+
+void put_in_order(std::vector<Lane>& lanes) {
+  std::erase_if(lanes, [](const Lane& lane) { return lane.op.empty(); });
+  std::sort(lanes.begin(), lanes.end(),
+            [](const Lane& a, const Lane& b) { return a.stream < b.stream; });
 }
 
 }  // namespace
@@ -136,9 +149,34 @@ Result<std::vector<Lane>> SpanReader::read(Rank rank, const SpanRange& range) co
     return append(header, data, range, lanes);
   };
   TESSERA_TRY(for_each_chunk(chunks, add));
-  std::erase_if(lanes, [](const Lane& lane) { return lane.op.empty(); });
-  std::sort(lanes.begin(), lanes.end(),
-            [](const Lane& a, const Lane& b) { return a.stream < b.stream; });
+  put_in_order(lanes);
+  return lanes;
+}
+
+Result<std::vector<SpanStretch>> SpanReader::stretches(Rank rank) const {
+  TESSERA_ASSIGN(Statement chunks, database_.prepare(stretches_sql));
+  chunks.bind(rank, all_streams);
+  ClaimedSpans claimed(database_.size());
+  std::vector<SpanStretch> stretches;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, chunks.next());
+    if (!row) return stretches;
+    ChunkHeader header{rank, chunks.int32(0), chunks.integer(1), chunks.integer(2), 0, 0};
+    header.count = std::clamp<std::int64_t>(header.count, 0, span_count_max);
+    TESSERA_TRY(claimed.add(header));
+    stretches.push_back(
+        {chunks.integer(3), chunks.integer(4), header.count, header.stream, header.seq});
+  }
+}
+
+Result<std::vector<Lane>> SpanReader::read_stretch(Rank rank, const SpanStretch& stretch) const {
+  TESSERA_ASSIGN(Statement chunk, database_.prepare(model_sql));
+  chunk.bind(rank, stretch.stream, stretch.seq);
+  std::vector<Lane> lanes;
+  TESSERA_TRY(for_each_chunk(chunk, [&](const ChunkHeader& header, Blob data) {
+    return append(header, data, whole_run, lanes);
+  }));
+  put_in_order(lanes);
   return lanes;
 }
 
@@ -146,14 +184,13 @@ Status SpanReader::each_chunk(Rank rank,
                               const std::function<Status(const std::vector<Lane>&)>& use) const {
   TESSERA_ASSIGN(Statement chunks, database_.prepare(lanes_sql));
   constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
-  constexpr SpanRange all{std::numeric_limits<Time>::min(), std::numeric_limits<Time>::max(), {}};
-  chunks.bind(rank, all_streams, 0, any, all.end, all.begin);
+  chunks.bind(rank, all_streams, 0, any, whole_run.end, whole_run.begin);
   ClaimedSpans claimed(database_.size());
   std::vector<Lane> lanes;
   return for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
     TESSERA_TRY(claimed.add(header));
     lanes.clear();
-    TESSERA_TRY(append(header, data, all, lanes));
+    TESSERA_TRY(append(header, data, whole_run, lanes));
     return use(lanes);
   });
 }

@@ -45,6 +45,11 @@ class SpanReader {
   /// The lanes of `rank`, ascending by stream, without those that have nothing in `range`. Fails:
   /// corrupt, not_supported, io_error.
   Result<std::vector<Lane>> read(Rank rank, const SpanRange& range) const;
+  /// Its chunks, in the order of recording. Fails: io_error, corrupt (more spans than a file of
+  /// that size has).
+  Result<std::vector<SpanStretch>> stretches(Rank rank) const;
+  /// Those of one chunk, as `read`.
+  Result<std::vector<Lane>> read_stretch(Rank rank, const SpanStretch& stretch) const;
   /// Calls use(lanes) for each chunk of `rank`. Fails: as `read`; what `use` fails with.
   Status each_chunk(Rank rank, const std::function<Status(const std::vector<Lane>&)>& use) const;
   /// Appends those of one chunk to `lanes`, in any order. Fails: as `read`.

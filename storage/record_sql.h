@@ -291,9 +291,11 @@ class AscendingKeys {
 inline constexpr std::int64_t texts_per_byte = 4, texts_at_least = 8 << 20;
 
 /// Calls use(record) -> Status, or use(id, record) if the key is the arrival, for each row by key;
-/// with `where`, " WHERE ...", of these only. Fails: corrupt, not_supported, what `use` fails with.
+/// with `where`, " WHERE ...", of these only, and no more than `most`. Fails: corrupt,
+/// not_supported, what `use` fails with.
 template <class Record, class F>
-Status read_rows(const Database& database, F use, const std::string& where = "") {
+Status read_rows(const Database& database, F use, const std::string& where = "",
+                 std::int32_t most = -1) {
   bool interns = false;
   for_each_column<Record>([&](const auto& column) { interns |= column.interned; });
   Texts texts;
@@ -305,7 +307,8 @@ Status read_rows(const Database& database, F use, const std::string& where = "")
     if (!found.ok()) unknown = found.status();
     return found.ok() && *found;
   };
-  const std::string sql = select_sql<Record>(there, "NULL", where.c_str(), Selected::numbers);
+  std::string sql = select_sql<Record>(there, "NULL", where.c_str(), Selected::numbers);
+  sql += fmt::format(" LIMIT {}", most);  // below 0: all
   TESSERA_TRY(std::move(unknown));
   AscendingKeys<Record> keys;
   std::int64_t texts_left = texts_at_least + texts_per_byte * database.size();

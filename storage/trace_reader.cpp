@@ -147,6 +147,10 @@ Result<std::vector<OpRow>> TraceReader::ops(std::int32_t from, std::int32_t to) 
   return state_->named(read_ops(state_->database, state_->info, from, to));
 }
 
+Result<std::vector<OpRow>> TraceReader::first_ops(std::int32_t from, std::int32_t most) const {
+  return state_->named(read_first_ops(state_->database, state_->info, from, most));
+}
+
 Result<std::vector<OpSort>> TraceReader::op_sorts(std::int32_t from, std::int32_t to) const {
   return state_->named(read_op_sorts(state_->database, from, to));
 }
@@ -217,17 +221,17 @@ Result<RecordedSize> TraceReader::recorded_size() const {
 }
 
 Result<std::vector<SpanStretch>> TraceReader::span_stretches(Rank rank) const {
-  TESSERA_ASSIGN(Statement chunks,
-                 state_->named(state_->database.prepare(
-                     "SELECT t0, t1, count FROM span_chunk WHERE rank = ? ORDER BY stream, seq")));
-  chunks.bind(rank);
-  std::vector<SpanStretch> stretches;
-  for (;;) {
-    TESSERA_ASSIGN(const bool row, state_->named(chunks.next()));
-    if (!row) return stretches;
-    stretches.push_back({chunks.integer(0), chunks.integer(1),
-                         std::clamp<std::int64_t>(chunks.integer(2), 0, span_count_max)});
-  }
+  return state_->named(state_->spans->stretches(rank));
+}
+
+Result<std::vector<Lane>> TraceReader::lanes(Rank rank, const SpanStretch& stretch) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  return state_->named(state_->spans->read_stretch(rank, stretch));
+}
+
+Result<std::vector<Time>> TraceReader::sample_begins(Rank rank) const {
+  SampleReader samples(state_->database, *state_->spans, state_->version);
+  return state_->named(samples.begins(rank));
 }
 
 std::int64_t TraceReader::chunks_read() const { return state_->spans->unpacked(); }
@@ -251,6 +255,11 @@ Result<std::vector<PeakMemory>> TraceReader::peak_memory() const {
 
 Result<std::vector<KernelRow>> TraceReader::kernels() const {
   return state_->named(read_kernels(state_->database, state_->info));
+}
+
+Result<std::vector<KernelRow>> TraceReader::kernels_after(std::int32_t op, Rank rank,
+                                                          std::int32_t most) const {
+  return state_->named(read_kernels_after(state_->database, state_->info, op, rank, most));
 }
 
 Result<std::vector<MemoryShortageRow>> TraceReader::memory_shortages() const {

@@ -97,7 +97,10 @@ class ChakraJson {
 
   /// `listed`: the nodes are in a list.
   Status read(bool listed) {
-    if (listed) TESSERA_TRY(find_list());
+    if (listed) {
+      TESSERA_TRY(stream_.enter_list("workload_graph",
+                                     [](std::string_view, JsonCursor& at) { return at.skip(); }));
+    }
     while (true) {
       TESSERA_ASSIGN(const char next, stream_.peek());
       if (next == 0 || next == ']') break;
@@ -116,27 +119,6 @@ class ChakraJson {
   }
 
  private:
-  /// Passes over what is before the list of nodes.
-  Status find_list() {
-    TESSERA_ASSIGN(const char brace, stream_.peek());
-    if (brace != '{') return stream_.broken();
-    stream_.skip_char();
-    while (true) {
-      TESSERA_ASSIGN(const char next, stream_.peek());
-      if (next == ',') {
-        stream_.skip_char();
-        continue;
-      }
-      TESSERA_ASSIGN(const std::string key, stream_.key());
-      TESSERA_ASSIGN(const char value, stream_.peek());
-      if (key == "workload_graph" && value == '[') {
-        stream_.skip_char();
-        return {};
-      }
-      TESSERA_TRY(stream_.value([](JsonCursor& at) { return at.skip(); }));
-    }
-  }
-
   Status read_node(bool may_be_metadata) {
     const std::int64_t begin = stream_.offset();
     ChakraNode node;

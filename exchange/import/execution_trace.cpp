@@ -169,33 +169,17 @@ class ExecutionTraceReader {
  private:
   /// Passes over what is before the list of nodes.
   Status find_nodes() {
-    TESSERA_ASSIGN(const char brace, stream_.peek());
-    if (brace != '{') return stream_.broken();
-    stream_.skip_char();
-    while (true) {
-      TESSERA_ASSIGN(const char next, stream_.peek());
-      if (next == ',') {
-        stream_.skip_char();
-        continue;
-      }
-      if (next != '"') return source_.error(Code::invalid_argument, "it has no list of nodes");
-      TESSERA_ASSIGN(const std::string key, stream_.key());
-      TESSERA_ASSIGN(const char value, stream_.peek());
-      if (key == "nodes" && value == '[') {
-        stream_.skip_char();
-        return {};
-      }
-      std::string schema;
-      TESSERA_TRY(stream_.value([&](JsonCursor& at) {
-        std::string_view raw;
-        if (key != "schema" || at.peek() != '"') return at.skip();
-        if (!at.string(raw)) return false;
-        schema = raw.substr(0, 80);
-        return true;
-      }));
-      if (schema.empty()) continue;
-      tell_version(schema, {"execution traces of PyTorch (schema)", {1, 0}, {1, 1}}, run_);
-    }
+    std::string schema;
+    TESSERA_TRY(stream_.enter_list("nodes", [&](std::string_view key, JsonCursor& at) {
+      std::string_view raw;
+      if (key != "schema" || at.peek() != '"') return at.skip();
+      if (!at.string(raw)) return false;
+      schema = raw.substr(0, 80);
+      return true;
+    }));
+    if (schema.empty()) return {};
+    tell_version(schema, {"execution traces of PyTorch (schema)", {1, 0}, {1, 1}}, run_);
+    return {};
   }
 
   void add(const ObservedNode& observed) {

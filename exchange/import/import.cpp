@@ -19,6 +19,8 @@ namespace {
 constexpr Time time_max = Time{1} << 61;      // 73 years since 1970
 constexpr Time run_time_max = Time{1} << 55;  // a year
 constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
+// What is imported is in memory already; a longer queue would hold it twice.
+constexpr Bytes import_queue{16 << 20};
 
 bool is_time(Time time) { return time >= -time_max && time <= time_max; }
 bool is_size(Bytes bytes) { return bytes.value >= 0 && bytes.value <= bytes_max; }
@@ -188,7 +190,7 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
   for (const ImportedRank& rank : run.ranks()) {
     if (run.ranks().size() > 1) done.clock_offsets.push_back(rank.offset);
   }
-  TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out));
+  TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out, {.queue_max = import_queue}));
   TESSERA_TRY(write_run(run, matches, *writer, done));
   for (const ImportedDiagnostic& found : run.diagnostics) {
     done.findings.push_back({found.code, found.rank, found.message});

@@ -16,6 +16,10 @@ Status JsonStream::cut() {
   return source_.error(Code::corrupt, "it ends in the middle");
 }
 
+Status JsonStream::lacks_list(std::string_view name) const {
+  return source_.error(Code::invalid_argument, fmt::format("it has no list \"{}\"", name));
+}
+
 Status JsonStream::fill() {
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(at_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(filled_), buffer_.begin());

@@ -45,6 +45,31 @@ class JsonStream {
   /// The name of an object's next member; its colon is passed over. Fails: as `value`.
   Result<std::string> key();
 
+  /// Passes over what is before the first item of the list `name` of the file's object.
+  /// `member`(key, JsonCursor&) -> bool reads another member, again with more text if it was not
+  /// whole. Fails: invalid_argument (there is no such list), and as `value`.
+  template <class Member>
+  Status enter_list(std::string_view name, Member member) {
+    TESSERA_ASSIGN(const char brace, peek());
+    if (brace != '{') return broken();
+    skip_char();
+    while (true) {
+      TESSERA_ASSIGN(const char next, peek());
+      if (next == ',') {
+        skip_char();
+        continue;
+      }
+      if (next != '"') return lacks_list(name);
+      TESSERA_ASSIGN(const std::string found, key());
+      TESSERA_ASSIGN(const char first, peek());
+      if (found == name && first == '[') {
+        skip_char();
+        return {};
+      }
+      TESSERA_TRY(value([&](JsonCursor& at) { return member(found, at); }));
+    }
+  }
+
   /// Whether the last failure was the file's end.
   bool cut_off() const { return cut_off_; }
   /// Bytes of the content that were passed over.
@@ -57,6 +82,7 @@ class JsonStream {
   std::string_view rest() const { return {buffer_.data() + at_, filled_ - at_}; }
   Status fill();
   Status cut();
+  Status lacks_list(std::string_view name) const;
 
   SourceFile& source_;
   std::vector<char> buffer_;

@@ -8,9 +8,13 @@
 #include <limits>
 #include <set>
 
-#include "exchange/import/match_collectives.h"
 #include "exchange/import/merge_clocks.h"
+#include "exchange/import/merge_groups.h"
+#include "exchange/import/merge_ops.h"
+#include "exchange/import/merge_samples.h"
 #include "exchange/import/merge_sources.h"
+#include "exchange/import/merge_spans.h"
+#include "exchange/import/merge_steps.h"
 #include "tessera/storage/trace_writer.h"
 
 namespace tessera::exchange {
@@ -21,22 +25,41 @@ constexpr Time merge_end = std::numeric_limits<Time>::max();
 
 std::size_t index_of(Rank rank) { return static_cast<std::size_t>(rank); }
 
+/// Longer queues would make nothing faster: what fills them waits for files, too.
+constexpr Bytes merge_queue{16 << 20};
+
+std::pair<std::int32_t, Rank> key_of(const TraceKernel& kernel) { return {kernel.op, kernel.rank}; }
+
+Result<std::vector<TraceKernel>> fetch_kernels(const storage::TraceReader& reader,
+                                               const TraceKernel* last, std::int32_t most) {
+  return last == nullptr ? reader.kernels_after(-1, -1, most)
+                         : reader.kernels_after(last->op, last->rank, most);
+}
+
 class MergedRun {
  public:
   MergedRun(const MergeSources& all, const MergeClocks& clocks, TraceSink& sink)
-      : all_(all), clocks_(clocks), sink_(sink), next_sample_(all.ranks.size()) {
+      : all_(all),
+        clocks_(clocks),
+        sink_(sink),
+        all_spans_(all),
+        groups_(all),
+        all_steps_(all, clocks) {
     waited_.resize(index_of(all.run.ranks));
   }
 
   /// Adds to `warnings`, which are diagnostics of the trace, too.
   Status write(std::vector<std::string>& warnings) {
     TESSERA_TRY(declare());
-    for (const auto& [id, op] : all_.ops) {
-      while (step_ < std::min(op.row.step, steps())) TESSERA_TRY(close_step());
-      TESSERA_TRY(write_op(op));
+    MergeOps ops(all_);
+    while (true) {
+      TESSERA_ASSIGN(const MergeOp* const op, ops.next());
+      if (op == nullptr) break;
+      while (step_ < std::min(op->row.step, all_.steps())) TESSERA_TRY(close_step());
+      TESSERA_TRY(write_op(*op));
     }
-    while (step_ < steps()) TESSERA_TRY(close_step());
-    write_memory(merge_end);
+    while (step_ < all_.steps()) TESSERA_TRY(close_step());
+    TESSERA_TRY(write_memory(merge_end));
     if (without_wait_ > 0) {
       warnings.push_back(
           fmt::format("of {} collectives not all members are in a file: how long they waited is "
@@ -48,19 +71,8 @@ class MergedRun {
   }
 
   std::int64_t spans() const { return spans_; }
-  std::int32_t steps() const {
-    std::int32_t most = 0;
-    for (const MergeSource& source : all_.sources) {
-      most = std::max(most, source.reader.info().steps);
-    }
-    return most;
-  }
 
  private:
-  Time aligned(std::size_t source, Time time) const {
-    return std::max<Time>(0, clocks_.lines[source].aligned(time));
-  }
-
   Status declare() {
     sink_.begin(all_.run);
     // All have declared the same, or a part of it.
@@ -83,6 +95,10 @@ class MergedRun {
       TESSERA_ASSIGN(const auto peaks, source.reader.peak_memory());
       if (peaks.size() > peaks_.size()) peaks_ = peaks;
     }
+    for (std::size_t r = 0; r < all_.ranks.size(); ++r) {
+      TESSERA_ASSIGN(MergeSamples samples, MergeSamples::open(all_, r));
+      all_samples_.push_back(std::move(samples));
+    }
     return {};
   }
 
@@ -91,116 +107,93 @@ class MergedRun {
     TESSERA_ASSIGN(const auto after, all_.sources[op.source].reader.waited_for(o.id));
     sink_.op({o.id, o.kind, o.stream, o.communicator, o.step, o.micro_batch, o.phase, o.reason,
               o.unit, o.module, o.label, o.bytes, o.dtype, o.flops, o.algorithm, after});
+    members_.clear();
     ranks_.clear();
-    for (auto* column : {&begin_, &ready_, &end_, &old_ready_}) column->clear();
-    for (const MergeRank& rank : all_.ranks) {
-      const MergeRank::Span* const span = rank.find(o.id);
+    for (auto* column : {&begin_, &ready_, &end_}) column->clear();
+    TESSERA_ASSIGN(const auto* const spans, all_spans_.of(o.id));
+    for (std::size_t r = 0; r < all_.ranks.size(); ++r) {
+      const MergeSpan* const span = (*spans)[r];
       if (span == nullptr) continue;
+      const MergeRank& rank = all_.ranks[r];
+      members_.push_back(r);
       ranks_.push_back(rank.rank);
-      begin_.push_back(aligned(rank.source, span->begin));
-      end_.push_back(std::max(begin_.back(), aligned(rank.source, span->end)));
-      const Time ready = aligned(rank.source, span->ready);
+      begin_.push_back(clocks_.aligned(rank.source, span->begin));
+      end_.push_back(std::max(begin_.back(), clocks_.aligned(rank.source, span->end)));
+      const Time ready = clocks_.aligned(rank.source, span->ready);
       ready_.push_back(std::clamp(ready, begin_.back(), end_.back()));
     }
     if (ranks_.empty()) return {};
-    old_ready_ = ready_;
-    if (const auto* of = all_.communicator(op)) meet(*of);
+    if (op.communicator != nullptr) {
+      for (const MergeGroup& group : groups_.of(*op.communicator)) meet(group);
+    }
     sink_.spans({o.id, ranks_, begin_, ready_, end_});
     spans_ += static_cast<std::int64_t>(ranks_.size());
     return {};
   }
 
   // Who waited for whom, where members are of several files that did not know it.
-  void meet(const storage::CommunicatorRow& of) {
-    const auto place = [&](Rank rank) {
-      return static_cast<std::size_t>(std::lower_bound(ranks_.begin(), ranks_.end(), rank) -
-                                      ranks_.begin());
-    };
-    for (std::size_t k = 0; k < ranks_.size(); ++k) {
-      const std::vector<Rank> members = group_members(of, all_.run.ranks, ranks_[k]);
-      Time last = std::numeric_limits<Time>::min();
-      std::set<std::size_t> files;
-      bool whole = !members.empty();
-      for (const Rank member : members) {
-        const std::size_t there = place(member);
-        whole &= there < ranks_.size() && ranks_[there] == member;
-        if (!whole) break;
-        last = std::max(last, begin_[there]);
-        files.insert(all_.find(member)->source);
-      }
-      const MergeRank* const own = all_.find(ranks_[k]);
-      if (!whole && all_.info(own->source).run.recorded_ranks.size() == 1) ++without_wait_;
+  void meet(const MergeGroup& group) {
+    places_.clear();
+    Time last = std::numeric_limits<Time>::min();
+    std::set<std::size_t> files;
+    for (const std::size_t member : group.members) {
+      const auto found = std::lower_bound(members_.begin(), members_.end(), member);
+      if (found == members_.end() || *found != member) continue;
+      places_.push_back(static_cast<std::size_t>(found - members_.begin()));
+      last = std::max(last, begin_[places_.back()]);
+      files.insert(all_.ranks[member].source);
+    }
+    const bool whole = group.whole && places_.size() == group.members.size();
+    for (const std::size_t k : places_) {
+      const std::size_t source = all_.ranks[members_[k]].source;
+      if (!whole && all_.info(source).run.recorded_ranks.size() == 1) ++without_wait_;
       if (!whole || files.size() < 2) continue;
-      ready_[k] = std::clamp(last, begin_[k], end_[k]);
-      waited_[index_of(ranks_[k])] += ready_[k] - old_ready_[k];
+      const Time ready = std::clamp(last, begin_[k], end_[k]);
+      waited_[index_of(ranks_[k])] += ready - ready_[k];
+      ready_[k] = ready;
     }
   }
 
   /// Of each rank up to `until`, by the clock of the trace.
-  void write_memory(Time until) {
+  Status write_memory(Time until) {
+    constexpr std::size_t most = 4096;
     for (std::size_t r = 0; r < all_.ranks.size(); ++r) {
-      const MergeRank& rank = all_.ranks[r];
-      const storage::MemorySeries& m = rank.memory;
       samples_.clear();
-      for (std::size_t& k = next_sample_[r]; k < m.time.size(); ++k) {
-        const Time time = aligned(rank.source, m.time[k]);
-        if (time >= until) break;
-        samples_.push_back({rank.rank, time, m.buffer[k], m.memory_class[k], m.delta[k],
-                            m.allocated[k], m.reserved[k]});
+      while (true) {
+        TESSERA_ASSIGN(const MemorySample* const next, all_samples_[r].peek());
+        if (next == nullptr) break;
+        MemorySample sample = *next;
+        sample.time = clocks_.aligned(all_.ranks[r].source, sample.time);
+        if (sample.time >= until) break;
+        all_samples_[r].pop();
+        samples_.push_back(sample);
+        if (samples_.size() < most) continue;
+        sink_.memory(samples_);
+        samples_.clear();
       }
       if (!samples_.empty()) sink_.memory(samples_);
     }
-  }
-
-  /// The file that knows of this step of a rank: the one that the rank is taken from, else any.
-  const storage::RankSteps* steps_of(Rank rank, std::size_t& source) const {
-    const auto knows = [&](std::size_t s) {
-      const storage::RankSteps& steps = all_.sources[s].steps;
-      if (step_ >= steps.steps) return false;
-      const std::size_t k = index_of(step_) * index_of(steps.ranks) + index_of(rank);
-      return steps.end[k] > steps.begin[k];
-    };
-    if (const MergeRank* const own = all_.find(rank)) {
-      source = own->source;
-      return knows(source) ? &all_.sources[source].steps : nullptr;
-    }
-    for (source = 0; source < all_.sources.size(); ++source) {
-      if (knows(source)) return &all_.sources[source].steps;
-    }
-    return nullptr;
+    return {};
   }
 
   Status close_step() {
-    const std::size_t n = index_of(all_.run.ranks);
-    std::vector<Time> begin(n, merge_end), end(n), compute(n), communication(n), exposed(n),
-        blocking(n), wait(n);
-    std::vector<Bytes> allocated(n), reserved(n);
+    TESSERA_ASSIGN(storage::RankSteps* const of, all_steps_.at(step_));
     Time first = merge_end, last = 0;
-    for (std::size_t r = 0; r < n; ++r) {
-      std::size_t source = 0;
-      const storage::RankSteps* const s = steps_of(static_cast<Rank>(r), source);
-      if (s == nullptr) continue;
-      const std::size_t k = index_of(step_) * n + r;
-      begin[r] = aligned(source, s->begin[k]);
-      end[r] = aligned(source, s->end[k]);
-      compute[r] = s->compute[k];
-      communication[r] = std::max<Time>(0, s->communication[k] - waited_[r]);
-      exposed[r] = s->exposed[k];
-      blocking[r] = s->blocking[k];
-      wait[r] = std::max<Time>(0, s->wait[k] + waited_[r]);
-      allocated[r] = s->peak_allocated[k];
-      reserved[r] = s->peak_reserved[k];
-      first = std::min(first, begin[r]);
-      last = std::max(last, end[r]);
+    for (std::size_t r = 0; r < waited_.size(); ++r) {
+      if (of->begin[r] == MergeSteps::unknown) continue;
+      of->communication[r] = std::max<Time>(0, of->communication[r] - waited_[r]);
+      of->wait[r] = std::max<Time>(0, of->wait[r] + waited_[r]);
+      first = std::min(first, of->begin[r]);
+      last = std::max(last, of->end[r]);
     }
     if (first == merge_end) first = 0;
     // Ranks of which nothing is known have steps without length.
-    for (std::size_t r = 0; r < n; ++r) {
-      if (begin[r] == merge_end) begin[r] = end[r] = first;
+    for (std::size_t r = 0; r < waited_.size(); ++r) {
+      if (of->begin[r] == MergeSteps::unknown) of->begin[r] = of->end[r] = first;
     }
-    if (step_ >= all_.run.recorded_from) write_memory(last);
-    sink_.rank_steps(
-        {step_, begin, end, compute, communication, exposed, blocking, wait, allocated, reserved});
+    if (step_ >= all_.run.recorded_from) TESSERA_TRY(write_memory(last));
+    sink_.rank_steps({step_, of->begin, of->end, of->compute, of->communication, of->exposed,
+                      of->blocking, of->wait, of->peak_allocated, of->peak_reserved});
     for (; next_peak_ < peaks_.size() && peaks_[next_peak_].step <= step_; ++next_peak_) {
       sink_.peak_memory(peaks_[next_peak_]);
     }
@@ -213,30 +206,38 @@ class MergedRun {
   Status write_shortages(std::size_t source) {
     TESSERA_ASSIGN(const auto shortages, all_.sources[source].reader.memory_shortages());
     for (const storage::MemoryShortageRow& row : shortages) {
-      const MergeRank* const rank = all_.find(row.rank);
-      if (rank != nullptr && rank->source != source) continue;
+      const auto rank =
+          std::find_if(all_.ranks.begin(), all_.ranks.end(),
+                       [&](const MergeRank& known) { return known.rank == row.rank; });
+      if (rank != all_.ranks.end() && rank->source != source) continue;
       TraceMemoryShortage shortage = row;
-      shortage.time = aligned(source, std::clamp<Time>(row.time, 0, merge_time_max));
+      shortage.time = clocks_.aligned(source, std::clamp<Time>(row.time, 0, merge_time_max));
       shortage.blocks = row.map;
       sink_.memory_shortage(shortage);
     }
     return {};
   }
 
+  Status write_kernels() {
+    MergePages<TraceKernel, std::pair<std::int32_t, Rank> (*)(const TraceKernel&)> kernels(
+        all_, key_of, fetch_kernels);
+    while (true) {
+      TESSERA_ASSIGN(const auto next, kernels.next());
+      if (next.empty()) return {};
+      sink_.kernel(*next.front().second);
+    }
+  }
+
   Status write_rest(const std::vector<std::string>& warnings) {
-    std::set<std::pair<std::int32_t, Rank>> kernels;
+    TESSERA_TRY(write_kernels());
     std::set<std::tuple<std::string, Rank, std::string>> said;
     for (std::size_t s = 0; s < all_.sources.size(); ++s) {
-      TESSERA_ASSIGN(const auto rows, all_.sources[s].reader.kernels());
-      for (const TraceKernel& kernel : rows) {
-        if (kernels.emplace(kernel.op, kernel.rank).second) sink_.kernel(kernel);
-      }
       TESSERA_TRY(write_shortages(s));
       TESSERA_ASSIGN(const auto diagnostics, all_.sources[s].reader.diagnostics());
       for (const auto& d : diagnostics) {
         if (!said.emplace(d.code, d.rank, d.message).second) continue;
         const Time time = std::clamp<Time>(d.time, 0, merge_time_max);
-        sink_.diagnostic({d.severity, d.code, d.rank, d.op, aligned(s, time), d.message});
+        sink_.diagnostic({d.severity, d.code, d.rank, d.op, clocks_.aligned(s, time), d.message});
       }
     }
     for (const std::string& warning : warnings) {
@@ -248,15 +249,21 @@ class MergedRun {
   const MergeSources& all_;
   const MergeClocks& clocks_;
   TraceSink& sink_;
+  MergeSpans all_spans_;
+  MergeGroups groups_;
+  MergeSteps all_steps_;
+  std::vector<MergeSamples> all_samples_;  // by index of a rank
   std::vector<PeakMemory> peaks_;
   std::size_t next_peak_ = 0;
   std::int32_t step_ = 0;
   std::int64_t spans_ = 0, without_wait_ = 0;
-  std::vector<std::size_t> next_sample_;  // by index of a rank
-  std::vector<Time> waited_;              // by rank, in this step, more than its file says
+  std::vector<Time> waited_;  // by rank, in this step, more than its file says
   std::vector<MemorySample> samples_;
-  std::vector<Rank> ranks_;  // of the op being written, as the next four
-  std::vector<Time> begin_, ready_, end_, old_ready_;
+  // Of the op being written.
+  std::vector<std::size_t> members_;  // by index of a rank
+  std::vector<Rank> ranks_;
+  std::vector<Time> begin_, ready_, end_;
+  std::vector<std::size_t> places_;  // in these, of one group
 };
 
 Status check_names(const std::vector<std::string>& files, const std::string& out) {
@@ -295,7 +302,8 @@ Result<Merged> merge_traces(const std::vector<std::string>& files, const std::st
   TESSERA_TRY(check_names(files, out));
   TESSERA_ASSIGN(MergeSources all, open_merge_sources(files));
   all.run.version = version;
-  const MergeClocks clocks = find_merge_clocks(all);
+  TESSERA_ASSIGN(const MergeClocks clocks, find_merge_clocks(all));
+  TESSERA_TRY(read_merge_buffers(all));
   Merged done{.world = all.run.ranks, .spread = clocks.spread, .warnings = all.warnings};
   if (all.sources.size() > 1) warn_of_gaps(all, clocks, done.warnings);
   for (std::size_t s = 0; s < all.sources.size(); ++s) {
@@ -305,10 +313,10 @@ Result<Merged> merge_traces(const std::vector<std::string>& files, const std::st
     done.ranks.push_back(rank.rank);
     done.files[rank.source].ranks.push_back(rank.rank);
   }
-  TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out));
+  TESSERA_ASSIGN(const auto writer, storage::TraceWriter::create(out, {.queue_max = merge_queue}));
   MergedRun run(all, clocks, *writer);
   TESSERA_TRY(run.write(done.warnings));
-  done.steps = run.steps();
+  done.steps = all.steps();
   done.spans = run.spans();
   return done;
 }

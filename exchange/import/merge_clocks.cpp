@@ -2,11 +2,14 @@
 #include "exchange/import/merge_clocks.h"
 
 #include <algorithm>
-#include <string_view>
+#include <cstdint>
 #include <utility>
 
 #include "exchange/import/clock_offsets.h"
 #include "exchange/import/match_collectives.h"
+#include "exchange/import/merge_groups.h"
+#include "exchange/import/merge_ops.h"
+#include "exchange/import/merge_spans.h"
 
 namespace tessera::exchange {
 namespace {
@@ -17,36 +20,79 @@ constexpr Time stretch_min = 1'000'000'000;
 constexpr std::int64_t stretches_max = 64;
 constexpr double drift_max = 1e-4;  // of a crystal; what seems more is noise
 
-/// The one of `rank`'s group, of each file one member; empty: another rank is the first of it.
-std::vector<ClockMeeting> meeting_of(const MergeSources& all, std::int32_t op,
-                                     const storage::CommunicatorRow& of, Rank rank) {
+/// Collectives whose members come from several files: all, or of very many those of some
+/// operations, of which a hash decides, as operations repeat.
+class Meetings {
+ public:
+  bool wants(std::int32_t op) const { return hash_of(op) % one_in_ == 0; }
+  void add(std::int32_t op, std::vector<ClockMeeting> meeting) {
+    size_ += meeting.size();
+    ops_.push_back(op);
+    all_.push_back(std::move(meeting));
+    if (size_ > size_max) thin();
+  }
+  ClockMeetings take() { return std::move(all_); }
+
+ private:
+  static constexpr std::size_t size_max = 1 << 18;
+
+  static std::uint64_t hash_of(std::int32_t op) {
+    return (static_cast<std::uint64_t>(op) + 1) * 0x9E3779B97F4A7C15 >> 32;
+  }
+  void thin() {
+    one_in_ *= 2;
+    size_ = 0;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < all_.size(); ++k) {
+      if (!wants(ops_[k])) continue;
+      size_ += all_[k].size();
+      ops_[kept] = ops_[k];
+      if (kept != k) all_[kept] = std::move(all_[k]);
+      ++kept;
+    }
+    ops_.resize(kept);
+    all_.resize(kept);
+  }
+
+  std::uint64_t one_in_ = 1;
+  std::size_t size_ = 0;  // members of all
+  std::vector<std::int32_t> ops_;
+  ClockMeetings all_;
+};
+
+/// Of each file one member.
+std::vector<ClockMeeting> meeting_of(const MergeSources& all, const MergeGroup& group,
+                                     const std::vector<const MergeSpan*>& spans) {
   std::vector<ClockMeeting> meeting;
-  bool first = true;
-  for (const Rank member : group_members(of, all.run.ranks, rank)) {
-    const MergeRank* const recorded = all.find(member);
-    if (recorded == nullptr) continue;
-    if (std::exchange(first, false) && member != rank) return {};
-    const MergeRank::Span* const span = recorded->find(op);
-    const bool known = std::any_of(meeting.begin(), meeting.end(), [&](const ClockMeeting& m) {
-      return m.clock == recorded->source;
-    });
-    if (span != nullptr && !known) meeting.push_back({recorded->source, span->begin, span->end});
+  for (const std::size_t member : group.members) {
+    const std::size_t source = all.ranks[member].source;
+    const bool known = std::any_of(meeting.begin(), meeting.end(),
+                                   [&](const ClockMeeting& m) { return m.clock == source; });
+    if (spans[member] == nullptr || known) continue;
+    meeting.push_back({source, spans[member]->begin, spans[member]->end});
   }
   return meeting;
 }
 
-/// All whose members come from several files.
-ClockMeetings meetings_of_files(const MergeSources& all) {
-  ClockMeetings meetings;
-  for (const auto& [id, op] : all.ops) {
-    const storage::CommunicatorRow* const of = all.communicator(op);
-    if (of == nullptr || !ends_together(op.row.kind)) continue;
-    for (const MergeRank& rank : all.ranks) {
-      auto meeting = meeting_of(all, id, *of, rank.rank);
-      if (meeting.size() > 1) meetings.push_back(std::move(meeting));
+Result<ClockMeetings> meetings_of_files(const MergeSources& all) {
+  Meetings meetings;
+  if (all.sources.size() < 2) return meetings.take();
+  MergeOps ops(all);
+  MergeSpans spans(all);
+  MergeGroups groups(all);
+  while (true) {
+    TESSERA_ASSIGN(const MergeOp* const op, ops.next());
+    if (op == nullptr) return meetings.take();
+    const std::int32_t id = op->row.id;
+    if (op->communicator == nullptr || !ends_together(op->row.kind) || !meetings.wants(id)) {
+      continue;
+    }
+    TESSERA_ASSIGN(const auto* const of_op, spans.of(id));
+    for (const MergeGroup& group : groups.of(*op->communicator)) {
+      auto meeting = meeting_of(all, group, *of_op);
+      if (meeting.size() > 1) meetings.add(id, std::move(meeting));
     }
   }
-  return meetings;
 }
 
 /// Clocks are put in order so that one comes first that reaches to the end.
@@ -82,18 +128,6 @@ void add_points(const ClockMeetings& stretch, MergeClocks& clocks) {
 
 }  // namespace
 
-std::vector<Rank> group_members(const storage::CommunicatorRow& of, Rank world, Rank rank) {
-  const std::int64_t size = of.group_size;
-  std::vector<Rank> members;
-  if (size < 1 || of.group_count < 1 || size * of.group_count != world) return members;
-  const std::string_view name = of.name;
-  const bool apart = name == "replicate" || name == "replicas" || name == "across nodes";
-  const Rank stride = apart ? static_cast<Rank>(of.group_count) : 1;
-  const Rank first = apart ? rank % stride : rank - rank % static_cast<Rank>(size);
-  for (Rank k = 0; k < size; ++k) members.push_back(first + k * stride);
-  return members;
-}
-
 Time ClockLine::aligned(Time time) const {
   if (points.empty()) return time;
   const auto next = std::upper_bound(points.begin(), points.end(), time,
@@ -113,8 +147,8 @@ Time ClockLine::aligned(Time time) const {
                            static_cast<double>(time - from.at));
 }
 
-MergeClocks find_merge_clocks(const MergeSources& all) {
-  ClockMeetings meetings = meetings_of_files(all);
+Result<MergeClocks> find_merge_clocks(const MergeSources& all) {
+  TESSERA_ASSIGN(ClockMeetings meetings, meetings_of_files(all));
   const std::size_t first = furthest(all);
   const auto swapped = [&](std::size_t clock) {
     return clock == first ? 0 : clock == 0 ? first : clock;

@@ -10,70 +10,21 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr Time whole_run_end = std::numeric_limits<Time>::max();
-
-bool possible(const std::vector<Time>& times) {
-  return std::all_of(times.begin(), times.end(),
-                     [](Time time) { return time >= -merge_time_max && time <= merge_time_max; });
-}
-
-/// A file that claims other times is damaged in a way that no reader has to notice.
-Status check_times(const MergeSource& source, std::initializer_list<const std::vector<Time>*> all) {
-  for (const std::vector<Time>* times : all) {
-    if (possible(*times)) continue;
-    return {Code::corrupt,
-            fmt::format("\"{}\" is damaged: it has times that no run has.", source.path)};
-  }
-  return {};
-}
-
-Status not_one_run(const MergeSources& all, std::size_t other, std::string what) {
-  // Names of the files may have lines of their own.
-  std::replace_if(
-      what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
-  return {Code::invalid_argument,
-          fmt::format("\"{}\" and \"{}\" are not of one run: {}.", all.sources.front().path,
-                      all.sources[other].path, what)};
-}
-
 Status check_facts(const MergeSources& all, std::size_t other) {
   const TraceRun& a = all.info(0).run;
   const TraceRun& b = all.info(other).run;
   const auto differ = [&](const char* what, const auto& one, const auto& two) {
-    return not_one_run(all, other, fmt::format("their {} differs, {} and {}", what, one, two));
+    return not_one_run(all, 0, other, fmt::format("their {} differs, {} and {}", what, one, two));
   };
   if (a.ranks != b.ranks) return differ("number of ranks", a.ranks, b.ranks);
   if (a.model != b.model) return differ("model", a.model, b.model);
   if (a.scheme != b.scheme) return differ("scheme", a.scheme, b.scheme);
   if (a.backend != b.backend) return differ("backend", a.backend, b.backend);
   if (a.seed != b.seed) return differ("seed", a.seed, b.seed);
-  if (a.options != b.options) return not_one_run(all, other, "their options differ");
+  if (a.options != b.options) return not_one_run(all, 0, other, "their options differ");
   if (a.recorded_from != b.recorded_from || a.recorded_to != b.recorded_to ||
       a.records_memory != b.records_memory) {
-    return not_one_run(all, other, "they have recorded other steps, or one no memory");
-  }
-  return {};
-}
-
-bool same_op(const storage::OpRow& a, const storage::OpRow& b) {
-  return a.kind == b.kind && a.stream == b.stream && a.communicator == b.communicator &&
-         a.step == b.step && a.micro_batch == b.micro_batch && a.phase == b.phase &&
-         a.reason == b.reason && a.unit == b.unit && a.module == b.module && a.label == b.label &&
-         a.bytes == b.bytes && a.dtype == b.dtype && a.flops == b.flops;
-}
-
-Status merge_ops(MergeSources& all, std::size_t source) {
-  TESSERA_ASSIGN(std::vector<storage::OpRow> rows, all.sources[source].reader.ops());
-  for (storage::OpRow& row : rows) {
-    const auto known = all.ops.find(row.id);
-    if (known == all.ops.end()) {
-      all.ops.emplace(row.id, MergeOp{std::move(row), source});
-    } else if (const storage::OpRow& other = known->second.row; !same_op(other, row)) {
-      return not_one_run(
-          all, source,
-          fmt::format("operation {} is \"{}\" of step {} in one and \"{}\" of step {} in the other",
-                      row.id, other.label, other.step, row.label, row.step));
-    }
+    return not_one_run(all, 0, other, "they have recorded other steps, or one no memory");
   }
   return {};
 }
@@ -86,40 +37,55 @@ Status merge_buffers(MergeSources& all, std::size_t source) {
     if (rows[k].id == known.id && rows[k].name == known.name && rows[k].bytes == known.bytes) {
       continue;
     }
-    return not_one_run(all, source,
+    return not_one_run(all, 0, source,
                        fmt::format("buffer {} is \"{}\" in one and \"{}\" in the other", k,
                                    known.name, rows[k].name));
   }
   return {};
 }
 
-Result<MergeRank> read_rank(const MergeSource& source, std::size_t index, Rank rank) {
-  MergeRank out{.rank = rank, .source = index};
-  TESSERA_ASSIGN(const auto lanes, source.reader.lanes(rank, 0, whole_run_end));
-  for (const storage::Lane& lane : lanes) {
-    TESSERA_TRY(check_times(source, {&lane.begin, &lane.ready, &lane.end}));
-    for (std::size_t k = 0; k < lane.op.size(); ++k) {
-      out.spans.push_back({lane.op[k], lane.begin[k], lane.ready[k], lane.end[k]});
-    }
-  }
-  std::stable_sort(out.spans.begin(), out.spans.end(),
-                   [](const auto& a, const auto& b) { return a.op < b.op; });
-  TESSERA_ASSIGN(out.memory, source.reader.memory(rank));
-  TESSERA_TRY(check_times(source, {&out.memory.time}));
-  return out;
-}
-
 /// A rank that several files have comes from the one that has most of it.
 Status merge_ranks(MergeSources& all, std::size_t source) {
   for (const Rank rank : all.info(source).run.recorded_ranks) {
-    TESSERA_ASSIGN(MergeRank read, read_rank(all.sources[source], source, rank));
+    MergeRank read{.rank = rank, .source = source};
+    TESSERA_ASSIGN(const auto stretches, all.sources[source].reader.span_stretches(rank));
+    for (const storage::SpanStretch& stretch : stretches) {
+      read.spans += stretch.spans;
+      read.chunks.push_back({stretch});
+    }
     const auto known = std::lower_bound(all.ranks.begin(), all.ranks.end(), rank,
                                         [](const MergeRank& r, Rank id) { return r.rank < id; });
     if (known == all.ranks.end() || known->rank != rank) {
       all.ranks.insert(known, std::move(read));
-    } else if (known->spans.size() < read.spans.size()) {
+    } else if (known->spans < read.spans) {
       *known = std::move(read);
     }
+  }
+  return {};
+}
+
+/// Of one chunk of each rank after the other, as what ranks have in common is then unpacked once.
+Status find_first_ops(MergeSources& all) {
+  bool more = true;
+  for (std::size_t k = 0; more; ++k) {
+    more = false;
+    for (MergeRank& rank : all.ranks) {
+      if (k >= rank.chunks.size()) continue;
+      more = true;
+      MergeChunk& chunk = rank.chunks[k];
+      chunk.first_op = std::numeric_limits<std::int32_t>::max();
+      TESSERA_ASSIGN(const auto lanes,
+                     all.sources[rank.source].reader.lanes(rank.rank, chunk.stretch));
+      for (const storage::Lane& lane : lanes) {
+        const auto least = std::min_element(lane.op.begin(), lane.op.end());
+        chunk.first_op = std::min(chunk.first_op, *least);
+      }
+    }
+  }
+  for (MergeRank& rank : all.ranks) {
+    std::stable_sort(
+        rank.chunks.begin(), rank.chunks.end(),
+        [](const MergeChunk& a, const MergeChunk& b) { return a.first_op < b.first_op; });
   }
   return {};
 }
@@ -145,23 +111,35 @@ void describe_merged(MergeSources& all) {
 
 }  // namespace
 
-const MergeRank::Span* MergeRank::find(std::int32_t op) const {
-  const auto found = std::lower_bound(spans.begin(), spans.end(), op,
-                                      [](const Span& s, std::int32_t id) { return s.op < id; });
-  return found == spans.end() || found->op != op ? nullptr : &*found;
+std::int32_t MergeSources::steps() const {
+  std::int32_t most = 0;
+  for (const MergeSource& source : sources) most = std::max(most, source.reader.info().steps);
+  return most;
 }
 
-const MergeRank* MergeSources::find(Rank rank) const {
-  const auto found = std::lower_bound(ranks.begin(), ranks.end(), rank,
-                                      [](const MergeRank& r, Rank id) { return r.rank < id; });
-  return found == ranks.end() || found->rank != rank ? nullptr : &*found;
-}
-
-const storage::CommunicatorRow* MergeSources::communicator(const MergeOp& op) const {
-  for (const storage::CommunicatorRow& c : info(op.source).communicators) {
-    if (c.id == op.row.communicator) return &c;
+Status check_merge_times(const MergeSource& source,
+                         std::initializer_list<const std::vector<Time>*> all) {
+  const auto possible = [](Time time) { return time >= -merge_time_max && time <= merge_time_max; };
+  for (const std::vector<Time>* times : all) {
+    if (std::all_of(times->begin(), times->end(), possible)) continue;
+    return {Code::corrupt,
+            fmt::format("\"{}\" is damaged: it has times that no run has.", source.path)};
   }
-  return nullptr;
+  return {};
+}
+
+Status not_one_run(const MergeSources& all, std::size_t one, std::size_t other, std::string what) {
+  // Names of the files may have lines of their own.
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
+  return {Code::invalid_argument,
+          fmt::format("\"{}\" and \"{}\" are not of one run: {}.", all.sources[one].path,
+                      all.sources[other].path, what)};
+}
+
+Status read_merge_buffers(MergeSources& all) {
+  for (std::size_t s = 0; s < all.sources.size(); ++s) TESSERA_TRY(merge_buffers(all, s));
+  return {};
 }
 
 Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
@@ -169,12 +147,8 @@ Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
   MergeSources all;
   for (const std::string& file : files) {
     TESSERA_ASSIGN(auto reader, storage::TraceReader::open(file));
-    TESSERA_ASSIGN(auto steps, reader.rank_steps());
-    all.sources.push_back({file, std::move(reader), std::move(steps)});
+    all.sources.push_back({file, std::move(reader)});
     const std::size_t source = all.sources.size() - 1;
-    const storage::RankSteps& s = all.sources[source].steps;
-    TESSERA_TRY(check_times(all.sources[source],
-                            {&s.begin, &s.end, &s.compute, &s.communication, &s.wait}));
     if (all.info(source).run.backend == "import") {
       return Status(Code::not_supported,
                     fmt::format("\"{}\" was imported: import the files of all ranks together "
@@ -182,10 +156,9 @@ Result<MergeSources> open_merge_sources(const std::vector<std::string>& files) {
                                 file));
     }
     TESSERA_TRY(check_facts(all, source));
-    TESSERA_TRY(merge_ops(all, source));
-    TESSERA_TRY(merge_buffers(all, source));
     TESSERA_TRY(merge_ranks(all, source));
   }
+  TESSERA_TRY(find_first_ops(all));
   describe_merged(all);
   return all;
 }

@@ -2,8 +2,7 @@
 // The files that become one trace: that they are of one run, and what each is taken for.
 #pragma once
 
-#include <map>
-#include <optional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -16,43 +15,45 @@ inline constexpr Time merge_time_max = Time{1} << 60;  // 36 years: sums of such
 struct MergeSource {
   std::string path;
   storage::TraceReader reader;
-  storage::RankSteps steps;
 };
 
-/// What one rank did, from one file, by the clock of that file.
+/// A chunk of spans, and the least op in it.
+struct MergeChunk {
+  storage::SpanStretch stretch;
+  std::int32_t first_op = 0;
+};
+
+/// A rank and the file that it is taken from.
 struct MergeRank {
   Rank rank = 0;
   std::size_t source = 0;
-  struct Span {
-    std::int32_t op = 0;
-    Time begin = 0, ready = 0, end = 0;
-  };
-  std::vector<Span> spans;  // ascending by op
-  storage::MemorySeries memory;
-
-  const Span* find(std::int32_t op) const;
-};
-
-struct MergeOp {
-  storage::OpRow row;
-  std::size_t source = 0;  // whose reader knows what it waited for
+  std::int64_t spans = 0;
+  std::vector<MergeChunk> chunks;  // ascending by the least op
 };
 
 struct MergeSources {
   std::vector<MergeSource> sources;
   std::vector<MergeRank> ranks;  // ascending; one of each rank that any file has recorded
-  std::map<std::int32_t, MergeOp> ops;
   std::vector<storage::BufferRow> buffers;
   TraceRun run;  // of all
   std::vector<std::string> warnings;
 
   const storage::TraceInfo& info(std::size_t source) const { return sources[source].reader.info(); }
-  const MergeRank* find(Rank rank) const;
-  /// Null: not a collective.
-  const storage::CommunicatorRow* communicator(const MergeOp& op) const;
+  std::int32_t steps() const;
 };
 
-/// Fails: as `merge_traces`.
+/// Fails: corrupt, where a file claims times that no run has, in a way that no reader has to
+/// notice.
+Status check_merge_times(const MergeSource& source,
+                         std::initializer_list<const std::vector<Time>*> all);
+
+/// `what` differs between `one` and `other`.
+Status not_one_run(const MergeSources& all, std::size_t one, std::size_t other, std::string what);
+
+/// Without buffers. Reads all spans once. Fails: as `merge_traces`, but for what differs in rows.
 Result<MergeSources> open_merge_sources(const std::vector<std::string>& files);
+
+/// Fails: invalid_argument, where they differ; as TraceReader.
+Status read_merge_buffers(MergeSources& all);
 
 }  // namespace tessera::exchange

@@ -36,7 +36,9 @@ struct Merged {
 };
 
 /// Reads `files`, finished or not, and writes a trace to `out`. `version`: of the writer. Nothing
-/// is at `out` after a failure but what was there before. All spans are in memory, 32 bytes each.
+/// is at `out` after a failure but what was there before. Files are read as the trace is
+/// written: about a chunk of each rank is in memory, rows of buffers, peaks and diagnostics, and 48
+/// bytes for each operation and each chunk.
 /// Members of a group are taken for neighbours, of those called "replicate", "replicas" and "across
 /// nodes" for ranks of equal distance, as all schemes make them. Fails: as TraceReader::open and
 /// TraceWriter::create; invalid_argument (no file, files that are not of one run, naming two and

@@ -94,10 +94,12 @@ struct RecordedSize {
   std::int64_t spans = 0, samples = 0;
 };
 
-/// A chunk of spans: when they are, and how many.
+/// A chunk of spans: when they are, and how many; what the file calls it.
 struct SpanStretch {
   Time begin = 0, end = 0;
   std::int64_t spans = 0;
+  std::int32_t stream = 0;
+  std::int64_t seq = 0;
 };
 
 /// What decides how an op looks.
@@ -127,7 +129,9 @@ class TraceReader {
   Result<std::vector<OpRow>> ops() const;
   /// Those with ids in [from, to).
   Result<std::vector<OpRow>> ops(std::int32_t from, std::int32_t to) const;
-  /// The same without texts, in a fraction of the time.
+  /// The first `most` of those with ids from `from` on.
+  Result<std::vector<OpRow>> first_ops(std::int32_t from, std::int32_t most) const;
+  /// The same as `ops` without texts, in a fraction of the time.
   Result<std::vector<OpSort>> op_sorts(std::int32_t from, std::int32_t to) const;
   /// The least id of an op, and one past the largest; equal if there is none.
   Result<std::pair<std::int32_t, std::int32_t>> op_range() const;
@@ -154,6 +158,11 @@ class TraceReader {
   Result<RecordedSize> recorded_size() const;
   /// The chunks of `rank`, in the order of recording.
   Result<std::vector<SpanStretch>> span_stretches(Rank rank) const;
+  /// The spans of one of them.
+  Result<std::vector<Lane>> lanes(Rank rank, const SpanStretch& stretch) const;
+  /// When the chunks of samples of `rank` begin, ascending: what is between neighbours is read at
+  /// the cost of about one chunk.
+  Result<std::vector<Time>> sample_begins(Rank rank) const;
   /// Chunks of spans and samples that were unpacked so far.
   std::int64_t chunks_read() const;
   /// All of it; or the steps [from, to), which `RankSteps::step` begins with. REQUIRES: the trace
@@ -168,6 +177,8 @@ class TraceReader {
   Result<std::vector<MemoryShortageRow>> memory_shortages() const;
   /// By op, then rank. Empty if nobody knew any.
   Result<std::vector<KernelRow>> kernels() const;
+  /// The first `most` of those behind the one of `op` and `rank`, whether there is such a one.
+  Result<std::vector<KernelRow>> kernels_after(std::int32_t op, Rank rank, std::int32_t most) const;
   /// Ascending ids of the ops that `op` waited for besides its own stream.
   Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
   /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them,
