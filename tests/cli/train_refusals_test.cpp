@@ -132,6 +132,25 @@ TEST_CASE("a run that goes on otherwise than it began says so in one warning", "
         std::string::npos);
 }
 
+TEST_CASE("what a run that is resumed anyway does otherwise is a warning each", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "anyway");
+  REQUIRE(train("-q --save anyway --lora rank=2,alpha=4").exit_code == 0);
+  write("longer.txt", text_of("text.txt") + "to train");
+  const std::string on =
+      "train gpt.json --batch 4 --steps 8 --schedule constant --threads 1 -q --resume anyway "
+      "--lora rank=2,alpha=8 --seed 9 --sequence-length 8 --data longer.txt";
+  const ProgramRun run = run_tessera(on + " --resume-anyway");
+  CHECK(run.exit_code == 0);
+  for (const char* other :
+       {"the run to resume has --lora rank=2,alpha=4", "the run to resume has seed 0, this one 9\n",
+        "the run to resume has sequence length 16, this one 8\n",
+        "the run to resume has tokens to train on: 1320, this one 1328\n"}) {
+    CHECK(says(run, std::string("tessera: warning: ") + other));
+  }
+  CHECK(says(run_tessera(on), "--lora rank=2,alpha=4"));
+}
+
 TEST_CASE("steps that learned nothing are counted at the end", "[cli][train]") {
   prepare();
   const std::string wild = "--schedule constant --learning-rate 1000 --weight-decay 10 ";

@@ -96,6 +96,10 @@ TEST_CASE("a BPE model may fall back to bytes", "[tokenizer]") {
       "merges": ["\u2581 a"]}})");
   CHECK(encoded(t, "a a\xC3\xA9") == Ids{3, 3, 4, 5});
   CHECK(encoded(t, "xya") == Ids{1, 0, 2});
+  // Bytes overtake what is unknown and do not separate it, as in Python.
+  CHECK(encoded(t,
+                "x\xC3\xA9y\xC3\xA9"
+                "a") == Ids{1, 4, 5, 4, 5, 0, 2});
   CHECK(decoded(t, {3, 3, 4, 5}) == "a a\xC3\xA9");
   CHECK(decoded(t, {3, 4}) == "a\xEF\xBF\xBD");
 }
