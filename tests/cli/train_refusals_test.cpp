@@ -151,6 +151,39 @@ TEST_CASE("what a run that is resumed anyway does otherwise is a warning each", 
   CHECK(says(run_tessera(on), "--lora rank=2,alpha=4"));
 }
 
+TEST_CASE("a checkpoint that is used by another description of its model is warned of",
+          "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "described");
+  REQUIRE(train("-q --save described").exit_code == 0);
+  write("relu.json", config_with(R"("n_inner": null)"));
+  const std::string warning = "described/step-000006: was trained by a description of 7664 ";
+  for (const std::string command :
+       {"generate relu.json --tokens 2 ", "evaluate relu.json --threads 1 --data text.txt "}) {
+    CHECK(says(run_tessera(command + "--checkpoint described"), warning));
+  }
+  CHECK(run_tessera("generate gpt.json --tokens 2 --checkpoint described").messages.empty());
+}
+
+TEST_CASE("what generate does not do with its options and its prompt is said", "[cli][train]") {
+  prepare();
+  REQUIRE(train("-q --export said.safetensors").exit_code == 0);
+  const std::string on = "generate gpt.json --weights said.safetensors --tokens 2 --threads 1 ";
+  CHECK(says(run_tessera(on + "--top-k 1 --seed 3"), "--seed means nothing with --top-k 1"));
+  CHECK(says(run_tessera(on + "--top-k 1 --temperature 2"), "--temperature means nothing with"));
+  CHECK(says(run_tessera(on + "--prompt 'seventeen letters'"),
+             "the prompt has 17 tokens, but gpt places for 16: the first 1 are not seen"));
+  CHECK(run_tessera(on + "--prompt sixteen").messages.empty());
+}
+
+TEST_CASE("an adapter is not written onto the weights that have it", "[cli][train]") {
+  prepare();
+  for (const std::string out : {"both", "both/"}) {
+    CHECK(says(train("-q --lora rank=2 --export " + out + " --export-adapter both"),
+               "--export and --export-adapter both name both"));
+  }
+}
+
 TEST_CASE("steps that learned nothing are counted at the end", "[cli][train]") {
   prepare();
   const std::string wild = "--schedule constant --learning-rate 1000 --weight-decay 10 ";

@@ -67,6 +67,12 @@ TEST_CASE("bytes are merged by rank within words, and come back", "[tokenizer]")
   CHECK(t.encode("a\xFF").status().message() == "byte 1 of the text is no UTF-8");
 }
 
+TEST_CASE("an added token does not take the number of another", "[tokenizer][errors]") {
+  CHECK(refused(R"({"added_tokens": [{"id": 0, "content": "<|end|>"}],
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})") ==
+        "test: added token \"<|end|>\" has the number 0, which is that of \"a\"");
+}
+
 TEST_CASE("pieces of a unigram model are the likeliest, unknown ones are bytes or one token",
           "[tokenizer]") {
   const std::string rest = R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
