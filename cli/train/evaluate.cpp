@@ -16,6 +16,7 @@
 #include "cli/report/table.h"
 #include "cli/train/data_options.h"
 #include "cli/train/open_runtime.h"
+#include "cli/train/resumed_run.h"
 #include "cli/train/run_facts.h"
 #include "engine/text/text_file.h"
 #include "tessera/checkpoint.h"
@@ -144,6 +145,9 @@ class EvaluateProgram {
 
   std::vector<std::string> warnings() const {
     std::vector<std::string> all = model_warnings(a_.model, model_);
+    for (std::string& one : checkpoint_warnings(a_.checkpoint, a_.model, model_)) {
+      all.push_back(std::move(one));
+    }
     for (const Corpus& corpus : corpora_) {
       for (const std::string& warning : corpus.warnings()) all.push_back(warning);
     }

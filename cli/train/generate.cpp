@@ -8,6 +8,7 @@
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/train/prompt.h"
+#include "cli/train/resumed_run.h"
 #include "cli/train/token_choice.h"
 #include "engine/text/text_file.h"
 #include "tessera/checkpoint.h"
@@ -96,7 +97,9 @@ Status generate(const GenerateArguments& a) {
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
   print_warnings(model_warnings(a.model, model));
+  print_warnings(checkpoint_warnings(a.checkpoint, a.model, model));
   TESSERA_ASSIGN(Prompt prompt, Prompt::open(a.prompt, model, a.model));
+  print_warnings(prompt.warnings(model));
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
@@ -154,11 +157,15 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->callback([a, command, &exit_code] {
     const bool chooses = a->choice.temperature > 0;
     const char* const always = "with --temperature 0, which takes the most likely token";
+    const bool among = a->choice.top_k != 1;
+    const char* const first = "with --top-k 1, which takes the most likely token";
     Status status = check_acting(
         *command, {{"--prompt", a->prompt.ids.empty(), "with --prompt-ids"},
                    {"--end-of-text", !a->prompt.tokenizer.empty(), "without --tokenizer"},
                    {"--top-k", chooses, always},
-                   {"--seed", chooses, always}});
+                   {"--seed", chooses, always},
+                   {"--seed", among, first},
+                   {"--temperature", among, first}});
     if (status.ok()) status = generate(*a);
     if (!status.ok()) exit_code = complain(status);
   });

@@ -74,6 +74,14 @@ Status check_outputs(const TrainArguments& a) {
 
 Status check_named_files(const TrainArguments& a) {
   for (const NamedFile& in : inputs_of(a)) TESSERA_TRY(check_no_stream(in.path));
+  const TrainFileOptions& files = a.files;
+  if (!files.export_to.empty() && !files.export_adapter.empty() &&
+      same(files.export_to + "/", files.export_adapter + "/")) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--export and --export-adapter both name {}: choose two, or whoever "
+                              "reads it puts the adapter onto weights that have it",
+                              files.export_to));
+  }
   return check_outputs(a);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -70,6 +71,26 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
   }
   for (const char byte : a.text) prompt.tokens_.push_back(static_cast<unsigned char>(byte));
   return prompt;
+}
+
+std::vector<std::string> Prompt::warnings(const Model& model) const {
+  std::vector<std::string> all;
+  const auto places =
+      static_cast<std::size_t>(std::max<std::int64_t>(model.sequence_length_max, 1));
+  if (tokens_.size() > places) {
+    all.push_back(
+        fmt::format("the prompt has {} tokens, but {} places for {}: the first {} are not "
+                    "seen",
+                    tokens_.size(), model.name, places, tokens_.size() - places));
+  }
+  const std::int64_t vocabulary = vocabulary_of(model);
+  if (tokenizer_ && tokenizer_->size() > vocabulary) {
+    all.push_back(
+        fmt::format("the tokenizer has tokens up to {}, the model up to {}: is it of "
+                    "another model, or were tokens added to it?",
+                    tokenizer_->size() - 1, vocabulary - 1));
+  }
+  return all;
 }
 
 // What tokens say depends on those before them, so a few of these are decoded again each time. A

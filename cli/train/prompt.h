@@ -29,6 +29,8 @@ class Prompt {
                              const std::string& config);
 
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  /// What is not seen of it, and a tokenizer that may be another model's.
+  std::vector<std::string> warnings(const Model& model) const;
   /// Prints what is not printed yet and can be: some characters need several tokens.
   Status show(const std::vector<std::int32_t>& tokens);
   /// Prints the rest.

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "cli/train/run_facts.h"
+#include "tessera/checkpoint.h"
 
 namespace tessera::cli {
 namespace {
@@ -57,6 +58,24 @@ std::string changes_since(const std::string& checkpoint, const std::string& text
   if (changes.empty()) return "";
   return fmt::format("{}: goes on otherwise than it began: {}", checkpoint,
                      fmt::join(changes, "; "));
+}
+
+std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
+                                             const std::string& model_path, const Model& model) {
+  if (checkpoint.empty()) return {};
+  const auto info = read_checkpoint(checkpoint);
+  if (!info.ok()) return {};  // loading it says why
+  const auto facts = info->blobs.find(facts_blob);
+  if (facts == info->blobs.end()) return {};
+  const std::string now = facts_text({{"the model", model_fact(model_path, model)}});
+  for (const Difference& one : differences(facts->second, now)) {
+    if (one.name != "the model") continue;
+    return {
+        fmt::format("{}: was trained by a description of {}, but {} is one of {}: is it that "
+                    "run's config.json?",
+                    info->path, one.here, model_path, one.there)};
+  }
+  return {};
 }
 
 }  // namespace tessera::cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/train/agreement.h"
 #include "cli/train/train_options.h"
@@ -19,5 +20,9 @@ inline constexpr const char* facts_blob = "facts";
 Facts numeric_facts(const TrainArguments& arguments, const TrainRun& run, const Trainer& trainer);
 /// A sentence that names what has changed since the checkpoint with that text; "": nothing.
 std::string changes_since(const std::string& checkpoint, const std::string& text, const Facts& now);
+
+/// A warning, if a checkpoint (none: "") was trained as another model than that of the file.
+std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
+                                             const std::string& model_path, const Model& model);
 
 }  // namespace tessera::cli

@@ -58,16 +58,14 @@ std::uint64_t text_sum(std::string_view text) {
   return sum;
 }
 
-/// The bytes of the model's description, as a checksum: every key of it may change what is
-/// computed.
+}  // namespace
+
 std::string model_fact(const std::string& path, const Model& model) {
   std::ifstream file(path, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return fmt::format("{} parameters by {} bytes with checksum {:016x}",
                      model.parameter_count().value, text.size(), text_sum(text));
 }
-
-}  // namespace
 
 std::string corpus_fact(const Corpus& corpus) {
   return fmt::format("{} tokens with checksum {:016x}", corpus.tokens(), corpus.fingerprint());

@@ -10,6 +10,9 @@ namespace tessera::cli {
 /// The version of the program, the model's description, and all options of the command that change
 /// what is computed, given or not; not the content of files that they name.
 Facts command_facts(const CLI::App& command, const std::string& model_path, const Model& model);
+/// The bytes of the model's description, as a checksum: every key of it may change what is
+/// computed.
+std::string model_fact(const std::string& path, const Model& model);
 /// The length of a corpus, and a checksum of its content.
 std::string corpus_fact(const Corpus& corpus);
 /// The length of a file, or of the tokenizer.json in a folder, and a checksum of 64 places in it.

@@ -105,6 +105,20 @@ void TrainFiles::begin_after(const CheckpointInfo& info, const std::string& form
                    info.path, format, info.step)});
 }
 
+Status TrainFiles::check_adapters(const CheckpointInfo& info) const {
+  const auto found = info.blobs.find(lora_blob);
+  const std::string then = found == info.blobs.end() ? "none" : found->second;
+  const std::string now = context_.lora ? to_text(*context_.lora) : "none";
+  if (then == now) return {};
+  const std::string other = fmt::format("the run to resume has --lora {}, this one {}", then, now);
+  if (!options_.resume_anyway) {
+    return Status(Code::invalid_argument,
+                  other + ": use the same, or resume anyway if it is meant");
+  }
+  if (context_.prints) print_warnings({other});
+  return {};
+}
+
 Status TrainFiles::resume(const std::string& from) {
   TESSERA_ASSIGN(const CheckpointInfo info, load_checkpoint(trainer_.engine(), from));
   const auto imported = info.blobs.find(exchange::imported_blob);
@@ -112,16 +126,7 @@ Status TrainFiles::resume(const std::string& from) {
     begin_after(info, imported->second);
     return {};
   }
-  const auto found = info.blobs.find(lora_blob);
-  const std::string then = found == info.blobs.end() ? "none" : found->second;
-  const std::string now = context_.lora ? to_text(*context_.lora) : "none";
-  if (then != now && !options_.resume_anyway) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("the run to resume has --lora {}, this one {}: use the same, or resume "
-                    "anyway if it is meant",
-                    then, now));
-  }
+  TESSERA_TRY(check_adapters(info));
   TESSERA_TRY(trainer_.resume(info.blobs, options_.resume_anyway));
   saved_step_ = trainer_.steps_done();
   const auto facts = info.blobs.find(facts_blob);  // missing before 0.3

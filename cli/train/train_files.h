@@ -74,6 +74,7 @@ class TrainFiles {
   Status check_save() const;
   Status save();
   Status resume(const std::string& from);
+  Status check_adapters(const CheckpointInfo& info) const;
   void begin_after(const CheckpointInfo& info, const std::string& format);
   Status export_all() const;
   DType export_dtype() const;

@@ -95,15 +95,18 @@ Compute scaled_gradients(const std::vector<ParamShard*>& shards, const View& nor
 }
 
 // NaN differs from itself, so ranks are asked whether theirs is a number.
-Result<bool> all_finite(const PerRank<float>& norms, Rank ranks) {
-  for (Rank rank = 1; rank < ranks; ++rank) {
-    if (std::isfinite(norms[rank]) == std::isfinite(norms[0])) continue;
-    return Status(Code::divergent,
-                  fmt::format("the norm of the gradients is {} on rank 0, but {} on rank {}: ranks "
-                              "would step differently",
-                              norms[0], norms[rank], rank));
+Result<bool> all_finite(const PerRank<float>& norms, const RankSet& everyone) {
+  const Rank first = everyone.first();
+  for (const RankRange& range : everyone.ranges()) {
+    for (Rank rank = range.begin; rank < range.end; ++rank) {
+      if (std::isfinite(norms[rank]) == std::isfinite(norms[first])) continue;
+      return Status(Code::divergent,
+                    fmt::format("the norm of the gradients is {} on rank {}, but {} on rank {}: "
+                                "ranks would step differently",
+                                norms[first], first, norms[rank], rank));
+    }
   }
-  return std::isfinite(norms[0]);
+  return std::isfinite(norms[first]);
 }
 
 }  // namespace
@@ -124,8 +127,10 @@ Status OptimizerStep::clip(float max_norm, double norm_type,
   TESSERA_TRY(scheme_.complete_gradients());
   const Cause why = issuer_.cause("", Reason::clip);
   const StreamId compute = issuer_.compute_stream();
-  TESSERA_ASSIGN(BufferId norm, issuer_.allocate("grad_norm", size_of(DType::float32),
-                                                 MemoryClass::temporary, compute, why));
+  const bool asked = norm_is_finite_ != nullptr;
+  TESSERA_ASSIGN(BufferId norm, asked ? issuer_.allocate_answer("grad_norm", why)
+                                      : issuer_.allocate("grad_norm", size_of(DType::float32),
+                                                         MemoryClass::temporary, compute, why));
   const View one = View::whole(norm, DType::float32, Numel{1});
   auto measured = [&](const auto& shards) { return local_norm(shards, one, norm_type); };
   const RankSet& active = issuer_.active();
@@ -140,9 +145,9 @@ Status OptimizerStep::clip(float max_norm, double norm_type,
   };
   TESSERA_ASSIGN(const EventId scaled,
                  issuer_.submit_by_shard(active, why, state_.all_shards(), scales));
-  if (norm_is_finite_ != nullptr) {
+  if (asked) {
     TESSERA_ASSIGN(const PerRank<float> norms, issuer_.runtime().read(one));
-    TESSERA_ASSIGN(*norm_is_finite_, all_finite(norms, issuer_.runtime().world().count()));
+    TESSERA_ASSIGN(*norm_is_finite_, all_finite(norms, issuer_.everyone()));
   }
   return issuer_.release(norm, scaled);
 }

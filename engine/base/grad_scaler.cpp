@@ -61,16 +61,9 @@ Compute unscaled(Compute work, const std::vector<ParamShard*>& shards, const Vie
 }  // namespace
 
 Status ScaledGradients::setup() {
-  const RankSet& everyone = issuer_.everyone();
-  if (everyone.count() == 1) return {};
-  std::vector<Rank> ranks;
-  for (const RankRange& range : everyone.ranges()) {
-    for (Rank r = range.begin; r < range.end; ++r) ranks.push_back(r);
-  }
-  const bool all = everyone == issuer_.runtime().world();
-  const auto count = static_cast<Index>(ranks.size());
-  TESSERA_ASSIGN(const RankGroups groups,
-                 all ? RankGroups::strided(count, count) : RankGroups::of({std::move(ranks)}));
+  const auto count = static_cast<Index>(issuer_.runtime().world().count());
+  if (count == 1) return {};
+  TESSERA_ASSIGN(const RankGroups groups, RankGroups::strided(count, count));
   TESSERA_ASSIGN(everyone_, issuer_.runtime().create_communicator(groups, "found_inf"));
   return {};
 }
@@ -81,8 +74,7 @@ Status ScaledGradients::unscale(float scale) {
   TESSERA_TRY(state_.parts().optimizer.complete_gradients());
   const Cause why = issuer_.cause("", Reason::unscale);
   const StreamId compute = issuer_.compute_stream();
-  TESSERA_ASSIGN(found_, issuer_.allocate("found_inf", size_of(DType::float32),
-                                          MemoryClass::temporary, compute, why));
+  TESSERA_ASSIGN(found_, issuer_.allocate_answer("found_inf", why));
   const View one = View::whole(found_, DType::float32, Numel{1});
   // The reciprocal in double, as the original's.
   const auto factor = static_cast<float>(1.0 / static_cast<double>(scale));
@@ -91,10 +83,13 @@ Status ScaledGradients::unscale(float scale) {
   };
   TESSERA_TRY(issuer_.submit_by_shard(issuer_.active(), why, state_.all_shards(), work).status());
   if (everyone_.valid()) {
-    TESSERA_TRY(
-        issuer_.submit(compute, why, AllReduce{everyone_, one, one, Reduction::max}).status());
+    TESSERA_TRY(issuer_
+                    .submit_on(issuer_.runtime().world(), compute, why,
+                               AllReduce{everyone_, one, one, Reduction::max})
+                    .status());
   }
-  TESSERA_ASSIGN(unscaled_, issuer_.submit(compute, why, declare_read({one})));
+  TESSERA_ASSIGN(unscaled_,
+                 issuer_.submit_on(issuer_.runtime().world(), compute, why, declare_read({one})));
   return {};
 }
 

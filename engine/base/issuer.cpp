@@ -148,6 +148,19 @@ Result<BufferId> Issuer::allocate_on(const RankSet& ranks, const std::string& na
                    ranks);
 }
 
+Result<BufferId> Issuer::allocate_answer(const std::string& name, const Cause& cause) {
+  const RankSet& world = runtime_.world();
+  TESSERA_ASSIGN(const BufferId answer,
+                 allocate_on(world, name, size_of(DType::float32), MemoryClass::temporary, cause));
+  const RankSet others = world.minus(everyone_);
+  if (others.empty()) return answer;
+  Compute zero;
+  zero.writes = {View::whole(answer, DType::float32, Numel{1})};
+  zero.zeroed = {0};
+  TESSERA_TRY(submit_on(others, compute_, cause, std::move(zero)).status());
+  return answer;
+}
+
 Status Issuer::release_on(const RankSet& ranks, BufferId& buffer, EventId after) {
   TESSERA_ASSERT(buffer.valid(), "what is released exists");
   const BufferId id = std::exchange(buffer, BufferId{});

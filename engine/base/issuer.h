@@ -80,6 +80,10 @@ class Issuer {
   Status release(BufferId& buffer, EventId after);
   Status release_on(const RankSet& ranks, BufferId& buffer, EventId after);
 
+  /// One float32 that the host may read, which needs it on all ranks of the world: 0 where the
+  /// engine is not.
+  Result<BufferId> allocate_answer(const std::string& name, const Cause& cause);
+
   /// Bodies add to gradients, so the first one to write finds zeros: whether that is this one.
   bool first_write(const View& gradient);
 

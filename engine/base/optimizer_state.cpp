@@ -27,6 +27,7 @@ class OptimizerStateOps {
   Status expect_idle(const char* call) const {
     return state_.parts().calls.expect(CallOrder::Stage::idle, call);
   }
+  Status expect_adam_states() const { return state_.parts().optimizer.expect_adam_states(); }
   Status read(const std::vector<StateTensor>& tensors, const RankSet& recipients, Bytes staging,
               const Range& range);
   Status write(const std::vector<const ParameterState*>& states);
@@ -279,6 +280,7 @@ Status read_state(Engine& engine, const char* call, const std::vector<StateTenso
   TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
   OptimizerStateOps ops(*sharded);
   TESSERA_TRY(ops.expect_idle(call));
+  if (tensors.front() != StateTensor::value) TESSERA_TRY(ops.expect_adam_states());
   const RankSet recipients = ops.ranks_of(options.recipient);
   if (recipients.empty()) {
     return Status(Code::invalid_argument,
@@ -330,6 +332,7 @@ Status load_optimizer_state(Engine& engine, const OptimizerState& state) {
   TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
   OptimizerStateOps ops(*sharded);
   TESSERA_TRY(ops.expect_idle("load_optimizer_state"));
+  TESSERA_TRY(ops.expect_adam_states());
   std::vector<const ParameterState*> by_id(ops.model().parameters.size(), nullptr);
   for (const ParameterState& one : state.parameters) {
     const ParameterId id = ops.model().find_parameter(one.name);

@@ -80,6 +80,8 @@ class OptimizerStep {
 
   /// The moments, as zeros, of everything that is stepped and has none yet.
   Status allocate_moments(const AdamOptions& options = {});
+  /// Whoever reads, loads or saves states knows AdamW's. Fails: not_supported, if others are kept.
+  Status expect_adam_states() const;
   /// The number of multiplications that powers of beta have cost so far.
   std::int64_t beta_multiplications() const;
 

@@ -2,6 +2,7 @@
 // AdamW on what a rank holds, in one fused op, and the moments that it keeps.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -128,6 +129,25 @@ Status OptimizerStep::check_states(const AdamOptions& options) const {
     return Status(Code::not_supported,
                   fmt::format("{} lives on NVMe, where states are AdamW's 2 per element in {}",
                               shard->name, name_of(shard->dtype)));
+  }
+  return {};
+}
+
+Status OptimizerStep::expect_adam_states() const {
+  for (const ParamShard* shard : state_.all_shards()) {
+    const auto kept = moments_of(*shard).size();
+    const auto& segments = shard->map.segments();
+    const bool stepped = std::any_of(segments.begin(), segments.end(), [&](const auto& s) {
+      return steps(s) && groups_.steps_taken(s.parameter) > 0;
+    });
+    const bool none = kept == 0 && (!stepped || shard->swapped);
+    if (none || (kept == 2 && !shard->state_type)) continue;
+    return Status(
+        Code::not_supported,
+        fmt::format("the optimizer keeps {} states per element of {}{}: only AdamW's 2 in {} can "
+                    "be read, loaded and saved",
+                    kept, shard->name, shard->state_type ? " in another type" : "",
+                    name_of(shard->dtype)));
   }
   return {};
 }

@@ -101,6 +101,7 @@ Status Snapshot::copy(Group& group) {
 
 Status Snapshot::take() {
   TESSERA_ASSERT(groups_.empty() && !copied_.valid(), "a snapshot is taken once");
+  TESSERA_TRY(state_.parts().optimizer.expect_adam_states());
   TESSERA_TRY(state_.load_shards(false));
   for (const bool local : {false, true}) {
     for (const ParamShard* shard : local ? state_.local_shards() : state_.shards()) {

@@ -69,6 +69,30 @@ TEST_CASE("state is whole and one entry per parameter, on every scheme", "[state
   require_ok(run.runtime->finish());
 }
 
+TEST_CASE("only AdamW's states in the parameters' own type are read and loaded",
+          "[state][errors]") {
+  const Model model = test::g3();
+  EveryScheme run(GENERATE(range(0, EveryScheme::count)), 2, model);
+  const auto [adam, said] = GENERATE(table<AdamOptions, std::string>({
+      {{.states = 1}, "keeps 1 states per element of "},
+      {{.states = 0}, "keeps 0 states per element of "},
+      {{.state_type = StateType::bfloat16}, " in another type: only AdamW's 2 in float32 can be "},
+      {{.state_type = StateType::int8}, " in another type: only AdamW's 2 in float32 can be read"},
+  }));
+  INFO(run.name << ": " << said);
+  TrainingOptions training = test::formula_training(model);
+  training.adam = adam;
+  require_ok(run_training_step(*run.engine, model, training));
+  for (const Status& status : {consolidate_optimizer_state(*run.engine, {}).status(),
+                               load_optimizer_state(*run.engine, {})}) {
+    INFO(status.message());
+    CHECK(status.code() == Code::not_supported);
+    CHECK(status.message().find(said) != std::string::npos);
+  }
+  require_ok(read_parameters(*run.engine, {}, [](Rank, const StateRange&) {}));
+  require_ok(run.runtime->finish());
+}
+
 TEST_CASE("state goes into another scheme and number of ranks", "[state]") {
   const Model model = test::g3();
   const int from = GENERATE(range(0, EveryScheme::count));

@@ -180,7 +180,7 @@ TEST_CASE("tokens that never come, and tokenizers of other models, are named", "
   write("capital.txt", text_of("text.txt") + "A");
   tokenizer(R"("B": 28)");
   CHECK(says(trained_on("capital.txt", "--tokenizer letters.json"),
-             "\"A\" has no token, and the vocabulary none for the unknown"));
+             "\"A\" has no token, and the tokenizer none for the unknown: take it out"));
 }
 
 TEST_CASE("a text without a tokenizer for a model of more than bytes is named", "[cli][train]") {

@@ -132,6 +132,58 @@ TEST_CASE("a run that goes on otherwise than it began says so in one warning", "
         std::string::npos);
 }
 
+TEST_CASE("what a run that is resumed anyway does otherwise is a warning each", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "anyway");
+  REQUIRE(train("-q --save anyway --lora rank=2,alpha=4").exit_code == 0);
+  write("longer.txt", text_of("text.txt") + "to train");
+  const std::string on =
+      "train gpt.json --batch 4 --steps 8 --schedule constant --threads 1 -q --resume anyway "
+      "--lora rank=2,alpha=8 --seed 9 --sequence-length 8 --data longer.txt";
+  const ProgramRun run = run_tessera(on + " --resume-anyway");
+  CHECK(run.exit_code == 0);
+  for (const char* other :
+       {"the run to resume has --lora rank=2,alpha=4", "the run to resume has seed 0, this one 9\n",
+        "the run to resume has sequence length 16, this one 8\n",
+        "the run to resume has tokens to train on: 1320, this one 1328\n"}) {
+    CHECK(says(run, std::string("tessera: warning: ") + other));
+  }
+  CHECK(says(run_tessera(on), "--lora rank=2,alpha=4"));
+}
+
+TEST_CASE("a checkpoint that is used by another description of its model is warned of",
+          "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "described");
+  REQUIRE(train("-q --save described").exit_code == 0);
+  write("relu.json", config_with(R"("n_inner": null)"));
+  const std::string warning = "described/step-000006: was trained by a description of 7664 ";
+  for (const std::string command :
+       {"generate relu.json --tokens 2 ", "evaluate relu.json --threads 1 --data text.txt "}) {
+    CHECK(says(run_tessera(command + "--checkpoint described"), warning));
+  }
+  CHECK(run_tessera("generate gpt.json --tokens 2 --checkpoint described").messages.empty());
+}
+
+TEST_CASE("what generate does not do with its options and its prompt is said", "[cli][train]") {
+  prepare();
+  REQUIRE(train("-q --export said.safetensors").exit_code == 0);
+  const std::string on = "generate gpt.json --weights said.safetensors --tokens 2 --threads 1 ";
+  CHECK(says(run_tessera(on + "--top-k 1 --seed 3"), "--seed means nothing with --top-k 1"));
+  CHECK(says(run_tessera(on + "--top-k 1 --temperature 2"), "--temperature means nothing with"));
+  CHECK(says(run_tessera(on + "--prompt 'seventeen letters'"),
+             "the prompt has 17 tokens, but gpt places for 16: the first 1 are not seen"));
+  CHECK(run_tessera(on + "--prompt sixteen").messages.empty());
+}
+
+TEST_CASE("an adapter is not written onto the weights that have it", "[cli][train]") {
+  prepare();
+  for (const std::string out : {"both", "both/"}) {
+    CHECK(says(train("-q --lora rank=2 --export " + out + " --export-adapter both"),
+               "--export and --export-adapter both name both"));
+  }
+}
+
 TEST_CASE("steps that learned nothing are counted at the end", "[cli][train]") {
   prepare();
   const std::string wild = "--schedule constant --learning-rate 1000 --weight-decay 10 ";

@@ -2,6 +2,7 @@
 #include "tessera/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -71,7 +72,8 @@ struct Trainer::State {
   float grad_norm = 0;  // the same on every rank
   bool skips = false;   // the step under way, without a scaler
   std::int32_t in_a_row = 0;
-  bool has_stepped = false;  // once, in this program
+  bool has_stepped = false;              // once, in this program
+  std::vector<std::string> others = {};  // how this run differs from the one that it goes on with
 
   mutable FirstFailure unread = {};  // tokens that could not be read
 
@@ -348,6 +350,7 @@ std::vector<std::string> Trainer::warnings(std::int64_t steps) const {
   const std::int64_t left = std::max<std::int64_t>(steps - state_->place.step, 0);
   const std::int64_t per_step = state_->samples_per_step();
   auto sentences = state_->samples.warnings(state_->place.sampler, left * per_step);
+  sentences.insert(sentences.begin(), state_->others.begin(), state_->others.end());
   if (left == 0 || per_step <= samples_per_epoch()) return sentences;
   sentences.push_back(
       fmt::format("a step takes {} samples, but {} has {}: a step sees some of them several times",
@@ -373,8 +376,15 @@ Status Trainer::resume(const std::map<std::string, std::string>& state, bool any
     return Status(Code::corrupt, "no state of a trainer: this was not saved by tessera train");
   }
   TESSERA_ASSIGN(const TrainerPlace place, trainer_place(found->second));
-  if (!anyway) TESSERA_TRY(check_same_order(place, state_->place, state_->corpus.source()));
+  const auto others = differences(place, state_->place, state_->corpus.source());
+  if (!anyway && !others.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: use the same, or resume anyway if another order of samples is "
+                              "meant",
+                              fmt::join(others, "; ")));
+  }
   TESSERA_TRY(state_->samples.order().check(place.sampler));
+  state_->others = others;
   state_->place.step = place.step;
   state_->place.sampler = place.sampler;
   state_->place.loss_scale = place.loss_scale;

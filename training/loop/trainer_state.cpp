@@ -72,25 +72,21 @@ Result<TrainerPlace> trainer_place(const std::string& json) {
   return Status(Code::corrupt, status.message());
 }
 
-Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
-                        const std::string& source) {
-  const auto differ = [](const char* what, auto then, auto here) {
-    return Status(Code::invalid_argument,
-                  fmt::format("the run to resume has {} {}, this one {}: use the same, or resume "
-                              "anyway if another order of samples is meant",
-                              what, then, here));
+std::vector<std::string> differences(const TrainerPlace& saved, const TrainerPlace& now,
+                                     const std::string& source) {
+  std::vector<std::string> found;
+  const auto compare = [&](const char* what, auto then, auto here) {
+    if (then == here) return;
+    found.push_back(fmt::format("the run to resume has {} {}, this one {}", what, then, here));
   };
-  if (saved.seed != now.seed) return differ("seed", saved.seed, now.seed);
-  if (saved.fingerprint == 0) return {};  // a checkpoint of 0.1, which says nothing of its data
-  if (saved.sequence_length != now.sequence_length) {
-    return differ("sequence length", saved.sequence_length, now.sequence_length);
+  compare("seed", saved.seed, now.seed);
+  if (saved.fingerprint == 0) return found;  // a checkpoint of 0.1, which says nothing of its data
+  compare("sequence length", saved.sequence_length, now.sequence_length);
+  compare("tokens to train on:", saved.tokens, now.tokens);
+  if (saved.tokens == now.tokens && saved.fingerprint != now.fingerprint) {
+    found.push_back(fmt::format("{} has other tokens than the data of the run to resume", source));
   }
-  if (saved.tokens != now.tokens) return differ("tokens to train on:", saved.tokens, now.tokens);
-  if (saved.fingerprint == now.fingerprint) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("{}: has other tokens than the data of the run to resume: use the same "
-                            "file, or resume anyway if other data are meant",
-                            source));
+  return found;
 }
 
 Status check_one_model(const Scheme& scheme, Rank ranks) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/grad_scaler.h"
 #include "tessera/sampler.h"
@@ -28,9 +29,9 @@ std::string to_json(const TrainerPlace& place);
 /// Fails: corrupt, naming the key.
 Result<TrainerPlace> trainer_place(const std::string& json);
 /// A run goes on where it was only if samples have the same order: the same seed, tokens and
-/// length. Fails: invalid_argument, naming what differs, with both values. `source` names the data.
-Status check_same_order(const TrainerPlace& saved, const TrainerPlace& now,
-                        const std::string& source);
+/// length. A sentence for each that is another one, with both values. `source` names the data.
+std::vector<std::string> differences(const TrainerPlace& saved, const TrainerPlace& now,
+                                     const std::string& source);
 /// Ranks that train apart have no loss, norm or checkpoint in common. Fails: invalid_argument, for
 /// process groups smaller than all ranks.
 Status check_one_model(const Scheme& scheme, Rank ranks);

@@ -41,8 +41,17 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
     if (content.empty()) {
       return Status(Code::invalid_argument, "added_tokens has one without text");
     }
-    TESSERA_TRY(vocabulary.add(content, one.at("id")));
-    const auto id = one.at("id").get<std::int32_t>();
+    // Python's tokenizers would give it another number.
+    const auto& number = one.at("id");
+    const std::string* const other =
+        number.is_number_integer() ? vocabulary.text(number.get<std::int32_t>()) : nullptr;
+    if (other != nullptr && *other != content) {
+      return Status(Code::invalid_argument,
+                    fmt::format("added token {} has the number {}, which is that of {}",
+                                in_quotes(content), number.dump(), in_quotes(*other)));
+    }
+    TESSERA_TRY(vocabulary.add(content, number));
+    const auto id = number.get<std::int32_t>();
     if (one.value("single_word", false)) {
       return Status(
           Code::not_supported,

@@ -115,7 +115,13 @@ class Bpe final : public PieceModel {
       if (!out.empty()) out.back().behind = at;
       out.push_back({id, at - 1, -1});
     };
-    bool after_unknown = false;
+    // An unknown character's number waits for the next known one, so bytes between overtake it and
+    // do not separate it from others, as in Python's tokenizers.
+    bool waits = false;
+    const auto add_waiting = [&] {
+      if (waits) add(unknown_);
+      waits = false;
+    };
     for (std::size_t at = 0; at < piece.size();) {
       const std::size_t length = utf8_length(piece[at]);
       const std::string_view character = piece.substr(at, length);
@@ -123,14 +129,19 @@ class Bpe final : public PieceModel {
       at += length;
       if (at >= piece.size()) text += suffix_;
       const std::int32_t id = vocabulary_.find(text);
-      const auto bytes = id < 0 && by_bytes_ ? vocabulary_.of_bytes(text) : std::vector<int>{};
-      if (id >= 0) add(id);
+      if (id >= 0) {
+        add_waiting();
+        add(id);
+        continue;
+      }
+      const auto bytes = by_bytes_ ? vocabulary_.of_bytes(text) : std::vector<int>{};
       for (const std::int32_t byte : bytes) add(byte);
-      const bool unknown = id < 0 && bytes.empty();
-      if (unknown && unknown_ < 0) return without_token(character);
-      if (unknown && !(fuses_ && after_unknown)) add(unknown_);
-      after_unknown = unknown;
+      if (!bytes.empty()) continue;
+      if (unknown_ < 0) return without_token(character);
+      if (!fuses_) add_waiting();
+      waits = true;
     }
+    add_waiting();
     return out;
   }
 

@@ -51,7 +51,8 @@ struct ReadStateOptions {
 /// within what a rank holds. Has run when this returns; not at all where a runtime keeps no
 /// numbers. With several independent process groups a recipient gets the state of its own.
 /// Fails: invalid_argument (in forward or backward, a recipient that does not exist, too little
-/// staging for one element of every rank), naming it; out_of_memory.
+/// staging for one element of every rank), naming it; not_supported (an optimizer that keeps other
+/// states than AdamW's 2 in the parameters' own dtype); out_of_memory.
 Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
                             const std::function<void(Rank, const StateRange&)>& range);
 
@@ -78,7 +79,7 @@ Result<OptimizerState> consolidate_optimizer_state(Engine& engine, const ReadSta
 /// Every rank takes its own part of `state`, without communication. Parameters that `state` does
 /// not name have no state afterwards, as if they were never stepped. Fails: invalid_argument (in
 /// forward or backward; a parameter that the model does not have, that is in no param group or has
-/// another size), naming it. Nothing has changed then.
+/// another size), naming it; not_supported (as read_optimizer_state). Nothing has changed then.
 Status load_optimizer_state(Engine& engine, const OptimizerState& state);
 
 }  // namespace tessera

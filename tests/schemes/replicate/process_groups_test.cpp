@@ -2,6 +2,9 @@
 // Groups of ranks that train a model each, wherever they lie among all ranks.
 #include "tests/schemes/replicate/process_groups.h"
 
+#include <limits>
+
+#include "tessera/grad_scaler.h"
 #include "tessera/join.h"
 #include "tessera/summon.h"
 
@@ -44,6 +47,39 @@ TEST_CASE("consecutive groups are a number", "[replicate][groups]") {
   require_ok(run_training_step(*world.engine, model, test::formula_training(model)));
   check_group(*world.engine, model, {0, 1, 2}, 1);
   check_group(*world.engine, model, {3, 4, 5}, 1);
+}
+
+// Whoever asks for a number gets it of all ranks, those that do nothing among them.
+TEST_CASE("an engine of a part of the ranks skips steps, with a loss scale and without",
+          "[replicate][groups][scaler]") {
+  const Model model = g3();
+  const bool scales = GENERATE(true, false);
+  const float bad = GENERATE(std::numeric_limits<float>::infinity(), 1.0F);
+  Replicas world(4, model, {.groups = groups_of({{1, 3}})});
+  require_ok(world.engine->initialise(test::initial_value));
+  TrainingOptions training = test::formula_training(model);
+  int skipped = 0;
+  std::unique_ptr<GradScaler> scaler;
+  if (scales) {
+    scaler = test::require_value(grad_scaler(*world.engine, {}));
+    training.scaler = scaler.get();
+  } else {
+    training.max_grad_norm = 1e6F;
+    training.skipped = [&] { ++skipped; };
+  }
+  training.body = [formula = training.body, bad](ModuleId module, ModuleWork::Pass pass,
+                                                 std::int32_t micro_batch) {
+    auto body = formula(module, pass, micro_batch);
+    if (!body || module != ModuleId{2}) return body;
+    return std::function<void(const BodyContext&)>([=](const BodyContext& context) {
+      body(context);
+      if (context.rank() == 3) context.write_as<float>(0)[1] = bad;
+    });
+  };
+  require_ok(run_training_step(*world.engine, model, training));
+  CHECK((scales ? scaler->skipped() : skipped == 1) == (bad > 1));
+  CHECK((scales ? scaler->scale() : 1) == (scales ? bad > 1 ? 32768 : 65536 : 1));
+  require_ok(world.runtime->finish());
 }
 
 TEST_CASE("the first rank of each group commits for its group", "[replicate][groups][summon]") {

@@ -278,11 +278,19 @@ TEST_CASE("a trainer goes on from its state, and refuses those of others", "[tra
         "of samples is meant");
   CHECK(refused(place + R"(,"sequence_length":16,"tokens":400,"fingerprint":"7"})")
             .find("has sequence length 16, this one 8") != std::string::npos);
+  CHECK(refused(R"({"step":3,"epoch":0,"position":6,"seed":"6","sequence_length":16,"tokens":401,)"
+                R"("fingerprint":"7"})") ==
+        "the run to resume has seed 6, this one 5; the run to resume has sequence length 16, this "
+        "one 8; the run to resume has tokens to train on: 401, this one 400: use the same, or "
+        "resume anyway if another order of samples is meant");
   CHECK(refused(place + R"(,"sequence_length":8,"tokens":401,"fingerprint":"7"})")
             .find("tokens to train on: 401, this one 400") != std::string::npos);
   CHECK(refused(place + R"(,"sequence_length":8,"tokens":400,"fingerprint":"7"})")
             .find("has other tokens than the data of the run") != std::string::npos);
+  CHECK((*trainer)->warnings(steps).empty());
   CHECK((*trainer)->resume(state, true).ok());
+  CHECK((*trainer)->warnings(steps) ==
+        std::vector<std::string>{"text has other tokens than the data of the run to resume"});
   CHECK((*trainer)->state().at("trainer").find(R"("fingerprint":"7")") == std::string::npos);
   state["trainer"] = place + "}";  // as 0.1 has written it
   CHECK((*trainer)->resume(state).ok());

@@ -67,6 +67,12 @@ TEST_CASE("bytes are merged by rank within words, and come back", "[tokenizer]")
   CHECK(t.encode("a\xFF").status().message() == "byte 1 of the text is no UTF-8");
 }
 
+TEST_CASE("an added token does not take the number of another", "[tokenizer][errors]") {
+  CHECK(refused(R"({"added_tokens": [{"id": 0, "content": "<|end|>"}],
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})") ==
+        "test: added token \"<|end|>\" has the number 0, which is that of \"a\"");
+}
+
 TEST_CASE("pieces of a unigram model are the likeliest, unknown ones are bytes or one token",
           "[tokenizer]") {
   const std::string rest = R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
@@ -96,6 +102,10 @@ TEST_CASE("a BPE model may fall back to bytes", "[tokenizer]") {
       "merges": ["\u2581 a"]}})");
   CHECK(encoded(t, "a a\xC3\xA9") == Ids{3, 3, 4, 5});
   CHECK(encoded(t, "xya") == Ids{1, 0, 2});
+  // Bytes overtake what is unknown and do not separate it, as in Python.
+  CHECK(encoded(t,
+                "x\xC3\xA9y\xC3\xA9"
+                "a") == Ids{1, 4, 5, 4, 5, 0, 2});
   CHECK(decoded(t, {3, 3, 4, 5}) == "a a\xC3\xA9");
   CHECK(decoded(t, {3, 4}) == "a\xEF\xBF\xBD");
 }

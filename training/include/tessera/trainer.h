@@ -127,8 +127,8 @@ class Trainer {
   /// That `validate` looks at; 0: there are no validation data.
   std::int64_t validation_batches() const;
   /// What a run up to `steps` steps does not do with its data as one may expect, a sentence each:
-  /// files of several that it never draws, weights that it cannot follow, steps larger than an
-  /// epoch.
+  /// other data than those of the run that was resumed anyway, files of several that it never
+  /// draws, weights that it cannot follow, steps larger than an epoch.
   std::vector<std::string> warnings(std::int64_t steps) const;
   Engine& engine();
   /// What the parameters began with.
@@ -139,7 +139,8 @@ class Trainer {
   /// engine's tensors. Call it between two steps.
   std::map<std::string, std::string> state() const;
   /// Continues from a `state`, perhaps on another number of ranks. Fails: corrupt (not such a
-  /// state), invalid_argument (other data, seed or sequence length, unless `anyway`), naming both.
+  /// state), invalid_argument (other data, seed or sequence length, unless `anyway`: then
+  /// `warnings` says it), naming both.
   Status resume(const std::map<std::string, std::string>& state, bool anyway = false);
   /// Continues what another program has trained for `step` steps: the learning rate goes on there,
   /// samples begin with the first. Before the first step.
