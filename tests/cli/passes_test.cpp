@@ -59,6 +59,26 @@ TEST_CASE("zero1 reduces in the last micro-batch, as DeepSpeed does, zero2 in al
   CHECK(reductions("--scheme zero2 --accumulation 3") == 3 * reductions("--scheme zero2"));
 }
 
+TEST_CASE("summon gathers every unit once, in each step", "[cli][summon]") {
+  for (const std::string& scheme : {"fully_shard", "full_shard", "zero3"}) {
+    const auto gathers = [&](const std::string& passes) {
+      const std::string file = "summon.tessera";
+      const ProgramRun run = run_tessera("simulate '" + example_model("gpt-tiny") + "' --scheme " +
+                                         scheme + " --steps 6 -q -o " + file + " --passes " + passes);
+      INFO(run.messages);
+      REQUIRE(run.exit_code == 0);
+      const std::string count = run_tessera("query " + file +
+                                            " \"SELECT count(*) FROM ops WHERE kind = "
+                                            "'all_gather' AND step = 5\" --csv")
+                                    .output;
+      return std::stoi(count.substr(count.find('\n') + 1));
+    };
+    CAPTURE(scheme);
+    const int units = scheme == "zero3" ? 0 : 5;
+    CHECK(gathers("train,summon,step") - gathers("train,step") >= units);
+  }
+}
+
 TEST_CASE("what was decided before a failure is printed", "[cli]") {
   const ProgramRun run = run_tessera("ops '" + example_model("net3") + "'" + recorded +
                                      "--prefetch-bucket 30 --passes train,step,train:short,step");
@@ -76,6 +96,7 @@ TEST_CASE("passes that make no sense are refused by name", "[cli][errors]") {
         {"train,", "--passes ''"},
         {"train:long,step", "--passes train:long: net3 has no graph 'long'"},
         {"step:short", "--passes 'step:short'"},
+        {"summon:short", "--passes 'summon:short'"},
         {"accumulate,train,step --scheme zero3", "accumulate in --passes means nothing to"},
         {"train,step --accumulation 2", "--accumulation means nothing with --passes"},
         {"train:short,step", "training along the graph 'short' is nothing"}}) {
