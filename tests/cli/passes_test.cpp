@@ -59,23 +59,25 @@ TEST_CASE("zero1 reduces in the last micro-batch, as DeepSpeed does, zero2 in al
   CHECK(reductions("--scheme zero2 --accumulation 3") == 3 * reductions("--scheme zero2"));
 }
 
-TEST_CASE("summon gathers every unit once, in each step", "[cli][summon]") {
-  for (const std::string& scheme : {"fully_shard", "full_shard", "zero3"}) {
-    const auto gathers = [&](const std::string& passes) {
-      const std::string file = "summon.tessera";
-      const ProgramRun run = run_tessera("simulate '" + example_model("gpt-tiny") + "' --scheme " +
-                                         scheme + " --steps 6 -q -o " + file + " --passes " + passes);
+TEST_CASE("summon gathers full parameters in each step, and train alone does not",
+          "[cli][summon]") {
+  for (const auto& [scheme, gathers] : {std::pair<std::string, std::string>{"fully_shard", "5"},
+                                        {"zero3", "27"},
+                                        {"replicate", "0"}}) {
+    const auto summoned = [&, &of = scheme](const std::string& passes) {
+      const ProgramRun run =
+          run_tessera("simulate '" + example_model("gpt-tiny") + "' --scheme " + of +
+                      " --nodes 1 --steps 6 -q -o summon.tessera --passes " + passes);
       INFO(run.messages);
-      REQUIRE(run.exit_code == 0);
-      const std::string count = run_tessera("query " + file +
-                                            " \"SELECT count(*) FROM ops WHERE kind = "
-                                            "'all_gather' AND step = 5\" --csv")
-                                    .output;
-      return std::stoi(count.substr(count.find('\n') + 1));
+      CHECK(run.exit_code == 0);
+      return run_tessera(
+                 "query summon.tessera \"SELECT count(*) AS n FROM op_view WHERE step = 5 AND "
+                 "kind = 'all_gather' AND reason = 'summon'\" --csv")
+          .output;
     };
     CAPTURE(scheme);
-    const int units = scheme == "zero3" ? 0 : 5;
-    CHECK(gathers("train,summon,step") - gathers("train,step") >= units);
+    CHECK(summoned("train,step") == "n\n0\n");
+    CHECK(summoned("train,summon,step") == "n\n" + gathers + "\n");
   }
 }
 

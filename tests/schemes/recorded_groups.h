@@ -10,12 +10,13 @@
 namespace tessera::test {
 
 /// The recorded runs of one kind.
-inline std::vector<RunJson> recorded_groups(const std::string& kind) {
+inline std::vector<RunJson> recorded_groups(const std::string& kind,
+                                            const std::string& folder = "torch_2_15") {
   std::vector<RunJson> out;
-  for (RunJson& run : recorded_runs("groups.json")) {
+  for (RunJson& run : recorded_runs("groups.json", folder)) {
     if (run["kind"] == kind) out.push_back(std::move(run));
   }
-  CHECK(out.size() >= 40);
+  CHECK(out.size() >= 30);
   return out;
 }
 
@@ -76,9 +77,8 @@ struct RecordedWorld {
   }
 };
 
-/// Every rank that torch trained has the same values here, to `tolerance` of their size.
-inline void check_values(Engine& engine, const Model& model, const RunJson& found,
-                         double tolerance = 1e-5) {
+/// Every rank that was trained there has the same values here, to the rounding of sums.
+inline void check_values(Engine& engine, const Model& model, const RunJson& found) {
   for (std::size_t p = 0, base = 0; p < model.parameters.size(); ++p) {
     require_ok(engine.inspect_shards(
         ParameterId{static_cast<std::int32_t>(p)},
@@ -89,7 +89,7 @@ inline void check_values(Engine& engine, const Model& model, const RunJson& foun
           for (std::size_t i = 0; i < values.size(); ++i) {
             const double want = expected[base + static_cast<std::size_t>(first.value) + i];
             INFO("rank " << rank << ", " << model.parameters[p].name << " element " << i);
-            REQUIRE(std::abs(values[i] - want) <= tolerance * std::abs(want));
+            REQUIRE(std::abs(values[i] - want) <= 1e-5 * std::abs(want) + 1e-7);
           }
         }));
     base += static_cast<std::size_t>(model.parameters[p].numel().value);

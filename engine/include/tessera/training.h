@@ -57,9 +57,9 @@ struct TrainingOptions {
   std::vector<TrainingPass> passes = {};  // instead of `accumulation` times train, then step
   bool sync_every_micro_batch = true;     // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
-  std::int32_t checkpoint_every = 1;     // of so many blocks, the first is checkpointed
-  /// Only blocks that one of these names: paths, in which * is any text without a dot and ** any, or
-  /// classes. Empty: all. `checkpointed_blocks` (wrap.h) lists what a policy chooses
+  std::int32_t checkpoint_every = 1;  // of so many blocks, the first is checkpointed
+  /// Only blocks that one of these names: paths, in which * is any text without a dot and ** any,
+  /// or classes. Empty: all. `checkpointed_blocks` (wrap.h) lists what a policy chooses
   /// [apply_activation_checkpointing].
   std::vector<std::string> checkpoint_blocks = {};
   Recompute recompute = {};              // of blocks that are not checkpointed; by costs alone

@@ -6,8 +6,7 @@
 namespace tessera {
 namespace {
 
-TEST_CASE("a divide factor acts on meshes of units as in FSDP2 of torch 2.15",
-          "[shard][golden]") {
+TEST_CASE("a divide factor acts on meshes of units as in FSDP2 of torch 2.15", "[shard][golden]") {
   for (const test::RunJson& run : test::recorded_groups("fully_shard")) {
     INFO("seed " << run["seed"] << run["plan"] << run["options"] << run["passes"]);
     test::RecordedWorld world(run);

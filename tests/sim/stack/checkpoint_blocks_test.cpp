@@ -69,7 +69,8 @@ TEST_CASE("names of what cannot be checkpointed are refused", "[checkpointing][e
 
 TEST_CASE("a policy chooses the blocks to checkpoint", "[checkpointing][wrap]") {
   const Model model = four_blocks();
-  const LambdaWrap odd{[](const Module& m) { return m.is_block && (m.path.back() - '0') % 2 == 1; }};
+  const LambdaWrap odd{
+      [](const Module& m) { return m.is_block && (m.path.back() - '0') % 2 == 1; }};
   CHECK(test::require_value(checkpointed_blocks(model, odd)) ==
         Names{"model.layers.1", "model.layers.3"});
   CHECK(again(test::require_value(checkpointed_blocks(model, odd))) ==
@@ -79,7 +80,8 @@ TEST_CASE("a policy chooses the blocks to checkpoint", "[checkpointing][wrap]") 
   const auto refused = [&](const WrapPolicy& policy) {
     return checkpointed_blocks(model, policy).status().message();
   };
-  CHECK(refused(ClassWrap{{"LlamaMLP"}}).starts_with("model.layers.0.mlp, a LlamaMLP, is no block"));
+  CHECK(
+      refused(ClassWrap{{"LlamaMLP"}}).starts_with("model.layers.0.mlp, a LlamaMLP, is no block"));
   CHECK(refused(LambdaWrap{[](const Module&) { return false; }}) ==
         "the policy chooses no block to checkpoint");
 }
