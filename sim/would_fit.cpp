@@ -66,6 +66,7 @@ bool shards_parameters(const Scheme& scheme) {
 void checkpoint_all(SimulateOptions& o) {
   o.training.checkpointing = ActivationCheckpointing::full;
   o.training.checkpoint_every = 1;
+  o.training.checkpoint_blocks.clear();
   o.training.recompute = {};
 }
 
@@ -116,7 +117,9 @@ void try_nodes(Trials& trials, const SimulateOptions& options) {
 
 std::vector<std::string> what_would_fit(const Model& model, const SimulateOptions& options) {
   Trials trials(model, options);
-  const bool full = options.training.checkpointing == ActivationCheckpointing::full;
+  const TrainingOptions& training = options.training;
+  const bool full = training.checkpointing == ActivationCheckpointing::full &&
+                    training.checkpoint_every == 1 && training.checkpoint_blocks.empty();
   if (trials.fits(least_of_a_batch)) {
     try_memory(trials, model, options);
     if (!full) {

@@ -254,10 +254,11 @@ Status check_flags(const TrainArguments& a) {
 Status check_kept(const Training& training) {
   const TrainingOptions& step = training.training;
   const auto refused = [](const char* why) { return Status(Code::not_supported, why); };
-  if (step.checkpointing == ActivationCheckpointing::operators || step.checkpoint_every > 1) {
+  if (step.checkpointing == ActivationCheckpointing::operators || step.checkpoint_every > 1 ||
+      !step.checkpoint_blocks.empty()) {
     return refused(
-        "training checkpoints every block as a whole or none: --checkpointing operators and "
-        "--checkpoint-every are for simulate and ops");
+        "training checkpoints every block as a whole or none: --checkpointing operators, "
+        "--checkpoint-every and --checkpoint-blocks are for simulate and ops");
   }
   if (step.recompute.any()) {
     return refused(

@@ -17,6 +17,7 @@ struct BartKind {
   bool norm_in_front = false;   // of attention and MLP, and one more behind the last block
   bool embedding_norm = false;  // behind the embeddings
   bool frozen_positions = false;
+  std::int64_t labels = 2;  // where the configuration says none
 };
 
 struct BartSizes {
@@ -165,7 +166,7 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
                  const std::string& name) -> Result<Model> {
             const BartSizes sizes = read_bart(config, kind);
             const bool said = config.has("id2label") || config.has("num_labels");
-            const std::int64_t labels = said ? labels_of(config) : 3;
+            const std::int64_t labels = said ? labels_of(config) : kind.labels;
             const DType dtype = encoder_dtype(config);
             TESSERA_TRY(config.status());
             return checked(BartBuilder(kind, sizes, head, labels, name, dtype).build(), config);
@@ -178,7 +179,8 @@ const std::vector<EncoderFamily>& bart_families() {
   const std::string heads = "ForConditionalGeneration Model";
   const std::string classes = heads + " ForSequenceClassification ForQuestionAnswering";
   static const std::vector<EncoderFamily> all = {
-      family("bart", classes, {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true}),
+      family("bart", classes,
+             {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true, false, 3}),
       family("mbart", classes, {"MBart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, true, true}),
       family("plbart", heads + " ForSequenceClassification",
              {"PLBart", 50005, 768, 3072, 12, 1024, {6, 6}, 2, false, true}),

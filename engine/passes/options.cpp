@@ -13,8 +13,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<const char*, 5> pass_names = {"train", "eval", "forward", "step",
-                                                   "accumulate"};
+constexpr std::array<const char*, 6> pass_names = {"train", "eval",       "forward",
+                                                   "step",  "accumulate", "summon"};
 
 }  // namespace
 
@@ -37,13 +37,14 @@ struct OptionForm<std::vector<TrainingPass>> {
       const std::string kind = text.substr(0, colon);
       std::size_t place = 0;
       while (place < pass_names.size() && pass_names[place] != kind) ++place;
-      const bool step = place == static_cast<std::size_t>(TrainingPass::Kind::step);
-      const bool empty = colon != std::string::npos && (step || colon + 1 == text.size());
+      const auto kind_is = [&](TrainingPass::Kind k) { return place == std::size_t(k); };
+      const bool whole = kind_is(TrainingPass::Kind::step) || kind_is(TrainingPass::Kind::summon);
+      const bool empty = colon != std::string::npos && (whole || colon + 1 == text.size());
       if (place == pass_names.size() || empty) {
         return Status(
             Code::invalid_argument,
             fmt::format("--passes '{}': give train, accumulate, eval or forward, each perhaps "
-                        "with a graph of the model as in train:short, or step",
+                        "with a graph of the model as in train:short, or step, or summon",
                         text));
       }
       passes.push_back({.kind = static_cast<TrainingPass::Kind>(place),
@@ -108,7 +109,7 @@ const OptionList<TrainingOptions>& list() {
                                   .most = 100'000})
           .add(&O::passes, {.name = "passes",
                             .help = "What a step is made of instead: train, accumulate, eval, "
-                                    "forward, step; train:GRAPH"})
+                                    "forward, step, summon; train:GRAPH"})
           .add(&O::sync_every_micro_batch,
                {.name = "sync_every_micro_batch",
                 .help = "Off: reduce gradients only in the last micro-batch",
@@ -141,6 +142,13 @@ const OptionList<TrainingOptions>& list() {
                                       .least = 1,
                                       .most = 100'000,
                                       .needs = {{"checkpointing", {"full", "operators"}}}})
+          .add(&O::checkpoint_blocks,
+               {.name = "checkpoint_blocks",
+                .help = "Checkpoint these blocks only: paths, in which * and ** stand for text, or "
+                        "classes",
+                .more = "as the check_fn of apply_activation_checkpointing chooses; without it all "
+                        "blocks",
+                .needs = {{"checkpointing", {"full", "operators"}}}})
           .add(&O::recompute,
                {.name = "recompute",
                 .help = "Activations of blocks that backward computes again: norm, activation, "

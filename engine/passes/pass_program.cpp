@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/model/path_pattern.h"
 #include "engine/model/tree_builder.h"
 #include "engine/model/used_by.h"
 
@@ -75,24 +76,30 @@ std::span<const ModuleId> PassProgram::above(std::size_t entry, std::size_t next
                                                : ancestors);
 }
 
-// How many blocks come before the one that holds it; none: -1.
-std::int32_t PassProgram::block_number(ModuleId id) const {
-  for (ModuleId m = id; m.valid(); m = module(m).parent) {
-    if (module(m).is_block) return blocks_[m.index()];
-  }
-  return -1;
+ModuleId PassProgram::block_of(ModuleId id) const {
+  while (id.valid() && !module(id).is_block) id = module(id).parent;
+  return id;
 }
 
 bool PassProgram::checkpointed(ModuleId id) const {
   if (options_->checkpointing == ActivationCheckpointing::none) return false;
-  const std::int32_t block = block_number(id);
-  return block >= 0 && block % options_->checkpoint_every == 0;
+  const ModuleId block = block_of(id);
+  return block.valid() && chosen_[block.index()] &&
+         blocks_[block.index()] % options_->checkpoint_every == 0;
+}
+
+Status PassProgram::choose(const std::vector<std::string>& blocks) {
+  if (!chosen_.empty() && blocks == chosen_by_) return {};
+  TESSERA_ASSIGN(chosen_, blocks_named(model_, blocks));
+  chosen_by_ = blocks;
+  return {};
 }
 
 // What is computed again in backward is used at once.
 bool PassProgram::offloads(ModuleId id, Pass pass) const {
-  const std::int32_t block = block_number(id);
-  return block >= 0 && block < options_->offload_activations && pass != Pass::recompute;
+  const ModuleId block = block_of(id);
+  return block.valid() && blocks_[block.index()] < options_->offload_activations &&
+         pass != Pass::recompute;
 }
 
 // What checkpointing keeps of a block's or a module's own activations beside the block's input.
@@ -284,6 +291,7 @@ Status PassProgram::compute_forward(std::size_t entry) {
 
 Status PassProgram::forward(const TrainingOptions& options, ForwardPass::Use use,
                             std::int32_t micro_batch) {
+  TESSERA_TRY(choose(options.checkpoint_blocks));
   options_ = &options;
   open_.clear();  // an earlier pass may have failed
   use_ = use;

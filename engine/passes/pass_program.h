@@ -44,7 +44,7 @@ class PassProgram {
   ModuleWork layer(std::size_t entry, Pass pass) const;
   ModuleWork loss(std::size_t entry, Pass pass) const;
   ModuleWork priced(std::size_t entry, Pass pass, const ModuleCost& cost) const;
-  std::int32_t block_number(ModuleId id) const;
+  ModuleId block_of(ModuleId id) const;  // the one that holds it; none: invalid
   bool offloads(ModuleId id, Pass pass) const;
   Bytes remembered(ModuleId id) const;
   Bytes unneeded(ModuleId id, const ModuleCost& cost) const;
@@ -53,6 +53,7 @@ class PassProgram {
   Status compute_again(std::size_t entry);
   ModuleWork block_input(ModuleId block, Pass pass) const;
 
+  Status choose(const std::vector<std::string>& blocks);
   Status enter_forward(ModuleId id);
   Status compute_forward(std::size_t entry);
   Status read(ModuleId container, Pass pass);
@@ -75,6 +76,8 @@ class PassProgram {
   const std::vector<std::vector<ParameterId>> ready_;  // by ModuleId
   std::vector<std::int32_t> outputs_;                  // by ModuleId, that need a gradient
   std::vector<std::int32_t> blocks_;                   // by ModuleId: how many came before it
+  std::vector<std::string> chosen_by_;                 // TrainingOptions::checkpoint_blocks
+  std::vector<bool> chosen_;                           // by ModuleId: blocks that they name
   const TrainingOptions* options_ = nullptr;           // of the pass, as the rest
   ForwardPass::Use use_ = ForwardPass::Use::train;
   std::int32_t micro_batch_ = 0;

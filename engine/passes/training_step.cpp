@@ -6,6 +6,7 @@
 
 #include "engine/passes/pass_program.h"
 #include "tessera/finite_step.h"
+#include "tessera/summon.h"
 
 namespace tessera {
 namespace {
@@ -69,6 +70,7 @@ class StepProgram {
       case Kind::accumulate: return train(pass.graph, false);
       case Kind::evaluate: return forward(pass.graph, ForwardPass::Use::evaluate);
       case Kind::forward: return forward(pass.graph, ForwardPass::Use::no_backward);
+      case Kind::summon: return summon();
       case Kind::step: break;
     }
     return step();
@@ -95,6 +97,11 @@ class StepProgram {
   Status forward(const std::string& graph, ForwardPass::Use use) {
     TESSERA_ASSIGN(PassProgram* const program, programs_.along(graph));
     return program->forward(options_, use, micro_batch_);
+  }
+
+  Status summon() {
+    TESSERA_ASSIGN(const auto full, summon_full_params(engine_, {.writeback = false}));
+    return full->close();
   }
 
   float most_norm() const {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "engine/text/nearest_word.h"
@@ -44,19 +43,27 @@ std::optional<std::size_t> too_deep(std::string_view text) {
   return {};
 }
 
-// Looks on while JSON is parsed: the first key that an object has twice.
-class RepeatedKey {
+// The first key that an object has twice. A pass of its own: with a callback the parser looks
+// through a whole list again behind each object in it.
+class RepeatedKey final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  using Event = nlohmann::json::parse_event_t;
-
-  bool operator()(int, Event event, const nlohmann::json& parsed) {
-    if (event == Event::object_start) open_.emplace_back();
-    if (event == Event::object_end) open_.pop_back();
-    if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second && !first_) first_ = key;
-    }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(std::size_t) override { return open_.emplace_back(), true; }
+  bool end_object() override { return open_.pop_back(), true; }
+  bool key(string_t& key) override {
+    if (!open_.back().insert(key).second && !first_) first_ = key;
     return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
   }
   const std::optional<std::string>& first() const { return first_; }
 
@@ -101,10 +108,11 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& sour
     return Status(Code::invalid_argument,
                   fmt::format("{}: is nested too deep, see {}", source, place(text, *at)));
   }
-  RepeatedKey repeated;
   // The only way to learn where a mistake is; nothing is thrown past this function.
   try {
-    nlohmann::json json = nlohmann::json::parse(text, std::ref(repeated));
+    nlohmann::json json = nlohmann::json::parse(text);
+    RepeatedKey repeated;
+    nlohmann::json::sax_parse(text, &repeated);
     if (!repeated.first()) return json;
     return Status(Code::invalid_argument,
                   fmt::format("{}: the key {} is twice in one object: leave one out", source,

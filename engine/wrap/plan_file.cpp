@@ -4,9 +4,11 @@
 
 #include <map>
 
+#include "engine/model/path_pattern.h"
 #include "engine/text/json_reader.h"
 #include "engine/wrap/plan_text.h"
 #include "engine/wrap/unit_overrides.h"
+#include "engine/wrap/wrap_plan.h"
 
 namespace tessera {
 namespace {
@@ -16,29 +18,46 @@ using PlanJson = nlohmann::json;
 constexpr std::size_t pattern_max = 4096;  // characters
 constexpr std::size_t entries_max = 10'000;
 
-// "*" stands for any text without a dot, "**" for any text. `ends` are places of the path where
-// what was read of the pattern may end, so that no pattern takes longer than its length times that
-// of the path.
-bool matches(std::string_view pattern, std::string_view path) {
-  std::vector<bool> ends(path.size() + 1, false);
-  ends[0] = true;
-  while (!pattern.empty()) {
-    const bool star = pattern.front() == '*';
-    const bool dots = pattern.starts_with("**");
-    if (star) {
-      for (std::size_t at = 0; at < path.size(); ++at) {
-        if (ends[at] && (dots || path[at] != '.')) ends[at + 1] = true;
-      }
-    } else {
-      for (std::size_t at = path.size(); at > 0; --at) {
-        ends[at] = ends[at - 1] && path[at - 1] == pattern.front();
-      }
-      ends[0] = false;
+// Finds modules many times over.
+class NamedModules {
+ public:
+  explicit NamedModules(const Model& model) : model_(model) {
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+      by_path_.emplace(model.modules[m].path, ModuleId{static_cast<std::int32_t>(m)});
     }
-    pattern.remove_prefix(dots ? 2 : 1);
   }
-  return ends[path.size()];
-}
+  const Model& model() const { return model_; }
+
+  /// Looks only at paths that begin as the pattern does before its first *.
+  std::vector<ModuleId> matching(const std::string& pattern) const {
+    std::vector<ModuleId> found;
+    const std::string_view start = std::string_view(pattern).substr(0, pattern.find('*'));
+    if (start.size() == pattern.size()) {
+      const auto one = by_path_.find(start);
+      if (one != by_path_.end()) found.push_back(one->second);
+      return found;
+    }
+    for (auto at = by_path_.lower_bound(start); at != by_path_.end(); ++at) {
+      if (!at->first.starts_with(start)) break;
+      if (matches_path(pattern, at->first)) found.push_back(at->second);
+    }
+    return found;
+  }
+
+  const std::vector<ModuleId>& of_class(const std::string& name) const {
+    const auto [known, fresh] = by_class_.try_emplace(name);
+    for (std::size_t m = 0; fresh && m < model_.modules.size(); ++m) {
+      if (!model_.is_a(model_.modules[m], name)) continue;
+      known->second.push_back(ModuleId{static_cast<std::int32_t>(m)});
+    }
+    return known->second;
+  }
+
+ private:
+  const Model& model_;
+  std::map<std::string_view, ModuleId> by_path_;
+  mutable std::map<std::string, std::vector<ModuleId>> by_class_;  // that were asked for
+};
 
 // One entry of "units": which modules, and what is set for them.
 class PlanEntry {
@@ -68,18 +87,13 @@ class PlanEntry {
   }
 
   // Later entries say more than earlier ones.
-  Status add_to(std::map<ModuleId, UnitOverrides>& units, const Model& model) const {
-    bool any = false;
-    for (std::size_t m = 0; m < model.modules.size(); ++m) {
-      const Module& module = model.modules[m];
-      if (by_path_ ? !matches(*by_path_, module.path) : !model.is_a(module, *by_class_)) continue;
-      any = true;
-      UnitOverrides& unit = units[ModuleId{static_cast<std::int32_t>(m)}];
-      unit = overridden(unit, settings_);
-    }
-    if (any) return {};
+  Status add_to(UnitTargets& units, const NamedModules& modules) const {
+    const std::vector<ModuleId> found =
+        by_path_ ? modules.matching(*by_path_) : modules.of_class(*by_class_);
+    for (const ModuleId id : found) units[id] = overridden(units[id], settings_);
+    if (!found.empty()) return {};
     return bad(fmt::format("{} {} is no module of {}", by_path_ ? "path" : "class",
-                           in_quotes(by_path_ ? *by_path_ : *by_class_), model.name));
+                           in_quotes(by_path_ ? *by_path_ : *by_class_), modules.model().name));
   }
 
  private:
@@ -130,23 +144,15 @@ Result<WrapPlan> read_wrap_plan(std::string_view text, const std::string& source
   WrapOptions options{.full_precision_classes = {}};
   TESSERA_ASSIGN(options.ignored_modules, names_in(json, "ignored_modules", source));
   TESSERA_ASSIGN(options.ignored_states, names_in(json, "ignored_parameters", source));
-  std::map<ModuleId, UnitOverrides> units;
+  UnitTargets units;
+  const NamedModules modules(model);
   for (std::size_t k = 0; k < json["units"].size(); ++k) {
     PlanEntry entry(json["units"][k], fmt::format("{}: units[{}]", source, k));
     TESSERA_TRY(entry.read());
-    TESSERA_TRY(entry.add_to(units, model));
+    TESSERA_TRY(entry.add_to(units, modules));
   }
-  WrapContext context(model);
-  TESSERA_ASSIGN(const auto scope, context.enable_wrap());
-  // Pre-order from behind: nested units are made before those around them.
-  for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-    if (unit->first == ModuleId{0}) {
-      options.root = unit->second;
-    } else {
-      TESSERA_TRY(context.wrap(model.module(unit->first).path, unit->second));
-    }
-  }
-  Result<WrapPlan> plan = context.plan(options);
+  if (const auto root = units.extract(ModuleId{0})) options.root = root.mapped();
+  Result<WrapPlan> plan = plan_of_units(model, units, options);
   if (plan.ok()) return plan;
   return Status(plan.status().code(), fmt::format("{}: {}", source, plan.status().message()));
 }

@@ -65,17 +65,7 @@ Status WrapContext::override_module(std::string_view path, const UnitOverrides& 
 }
 
 Result<WrapPlan> WrapContext::plan(const WrapOptions& options) const {
-  TESSERA_TRY(check_unwrapped(model_, options));
-  const ModuleGraph graph(model_);
-  TESSERA_ASSIGN(const IgnoredStates ignored, ignored_states(model_, graph, options));
-  // wrap() is called before the ignored states are known, so the contradiction shows only here.
-  for (const auto& [unit, settings] : units_) {
-    if (!ignored.modules[unit.index()]) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{} is a unit and lies in an ignored module: ignore it or wrap it",
-                              in_quotes(model_.module(unit).path)));
-  }
-  return complete_plan(model_, units_, ignored, options, ignored.warnings);
+  return plan_of_units(model_, units_, options);
 }
 
 }  // namespace tessera

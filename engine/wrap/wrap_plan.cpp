@@ -62,6 +62,21 @@ Result<WrapPlan> complete_plan(const Model& model, const UnitTargets& targets,
   return plan;
 }
 
+Result<WrapPlan> plan_of_units(const Model& model, const UnitTargets& units,
+                               const WrapOptions& options) {
+  TESSERA_TRY(check_unwrapped(model, options));
+  const ModuleGraph graph(model);
+  TESSERA_ASSIGN(const IgnoredStates ignored, ignored_states(model, graph, options));
+  // Units are named before the ignored states are known, so the contradiction shows only here.
+  for (const auto& [unit, settings] : units) {
+    if (!ignored.modules[unit.index()]) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is a unit and lies in an ignored module: ignore it or wrap it",
+                              in_quotes(model.module(unit).path)));
+  }
+  return complete_plan(model, units, ignored, options, ignored.warnings);
+}
+
 Result<WrapPlan> plan_wrapping(const Model& model, const WrapPolicy& policy,
                                const WrapOptions& options) {
   TESSERA_TRY(check_unwrapped(model, options));

@@ -11,6 +11,10 @@ Result<WrapPlan> complete_plan(const Model& model, const UnitTargets& targets,
                                const IgnoredStates& ignored, const WrapOptions& options,
                                std::vector<std::string> warnings);
 
+/// The plan of units that were named by hand. Fails and warns as WrapContext::plan.
+Result<WrapPlan> plan_of_units(const Model& model, const UnitTargets& units,
+                               const WrapOptions& options);
+
 /// Fails: invalid_argument, if the earlier plan of `options` has units.
 Status check_unwrapped(const Model& model, const WrapOptions& options);
 

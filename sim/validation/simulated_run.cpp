@@ -60,6 +60,7 @@ struct SchemeFacts {
 };
 
 std::string name_of_checkpointing(const TrainingOptions& training) {
+  if (!training.checkpoint_blocks.empty()) return "of some blocks";
   switch (training.checkpointing) {
     case ActivationCheckpointing::none:
       return training.recompute.any() ? to_text(training.recompute) : "none";

@@ -193,6 +193,8 @@ const std::vector<FlagCase> planning_cases = {
     {"--checkpointing", "full", ""},
     {"--checkpoint-every", "2", ""},
     {"--checkpoint-every", "2", "--checkpointing full "},
+    {"--checkpoint-blocks", "h.1", ""},
+    {"--checkpoint-blocks", "h.1", "--checkpointing full "},
     {"--recompute", "norm", ""},
     {"--offload-activations", "1", ""},
     {"--lora", "rank=2,target=all-linear", ""},

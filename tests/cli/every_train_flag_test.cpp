@@ -165,6 +165,7 @@ const std::vector<FlagCase> cases = {
     {"--optimizer-dtype", "bf16", ""},
     {"--checkpointing", "full", "--trace flags/x.tessera "},
     {"--checkpoint-every", "2", "--checkpointing full "},
+    {"--checkpoint-blocks", "h.1", "--checkpointing full "},
     {"--recompute", "norm", ""},
     {"--offload-activations", "1", ""},
     {"--gradient-divide-factor", "3", ""}};

@@ -59,6 +59,28 @@ TEST_CASE("zero1 reduces in the last micro-batch, as DeepSpeed does, zero2 in al
   CHECK(reductions("--scheme zero2 --accumulation 3") == 3 * reductions("--scheme zero2"));
 }
 
+TEST_CASE("summon gathers full parameters in each step, and train alone does not",
+          "[cli][summon]") {
+  for (const auto& [scheme, gathers] : {std::pair<std::string, std::string>{"fully_shard", "5"},
+                                        {"zero3", "27"},
+                                        {"replicate", "0"}}) {
+    const auto summoned = [&, &of = scheme](const std::string& passes) {
+      const ProgramRun run =
+          run_tessera("simulate '" + example_model("gpt-tiny") + "' --scheme " + of +
+                      " --nodes 1 --steps 6 -q -o summon.tessera --passes " + passes);
+      INFO(run.messages);
+      CHECK(run.exit_code == 0);
+      return run_tessera(
+                 "query summon.tessera \"SELECT count(*) AS n FROM op_view WHERE step = 5 AND "
+                 "kind = 'all_gather' AND reason = 'summon'\" --csv")
+          .output;
+    };
+    CAPTURE(scheme);
+    CHECK(summoned("train,step") == "n\n0\n");
+    CHECK(summoned("train,summon,step") == "n\n" + gathers + "\n");
+  }
+}
+
 TEST_CASE("what was decided before a failure is printed", "[cli]") {
   const ProgramRun run = run_tessera("ops '" + example_model("net3") + "'" + recorded +
                                      "--prefetch-bucket 30 --passes train,step,train:short,step");
@@ -76,6 +98,7 @@ TEST_CASE("passes that make no sense are refused by name", "[cli][errors]") {
         {"train,", "--passes ''"},
         {"train:long,step", "--passes train:long: net3 has no graph 'long'"},
         {"step:short", "--passes 'step:short'"},
+        {"summon:short", "--passes 'summon:short'"},
         {"accumulate,train,step --scheme zero3", "accumulate in --passes means nothing to"},
         {"train,step --accumulation 2", "--accumulation means nothing with --passes"},
         {"train:short,step", "training along the graph 'short' is nothing"}}) {

@@ -66,6 +66,18 @@ TEST_CASE("a flag that is null is false, as Python takes it, and a null head_dim
         count(R"({"model_type": "ernie4_5", "head_dim": 64})"));
 }
 
+TEST_CASE("a classifier without num_labels has as many labels as its configuration class",
+          "[model]") {
+  const auto count = [](const std::string& kind, const std::string& type, const char* rest) {
+    const std::string text = R"({"model_type": ")" + type + R"(", "architectures": [")" + kind +
+                             R"(ForSequenceClassification"])" + rest + "}";
+    return test::require_value(parse_model(text, "config.json")).parameter_count();
+  };
+  CHECK(count("Bart", "bart", "") == count("Bart", "bart", R"(, "num_labels": 3)"));
+  CHECK(count("MBart", "mbart", "") == count("MBart", "mbart", R"(, "num_labels": 2)"));
+  CHECK(count("PLBart", "plbart", "") == count("PLBart", "plbart", R"(, "num_labels": 2)"));
+}
+
 TEST_CASE("their forward FLOPs are those that torch counts", "[model][cost]") {
   for (const nlohmann::json& row : recorded()) {
     if (!row.contains("forward_flops")) continue;

@@ -15,10 +15,10 @@ namespace tessera::test {
 
 using RunJson = nlohmann::json;
 
-inline RunJson recorded_runs(const std::string& name) {
-  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/torch_2_15/" + name);
+inline RunJson recorded_runs(const std::string& name, const std::string& folder = "torch_2_15") {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/" + folder + "/" + name);
   RunJson runs = RunJson::parse(file);
-  CHECK(runs.size() >= 60);
+  CHECK(runs.size() >= 30);
   return runs;
 }
 

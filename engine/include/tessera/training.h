@@ -36,6 +36,7 @@ struct TrainingPass {
     forward,     // forward in training mode, whose outputs are thrown away
     step,        // the optimizer
     accumulate,  // as train, but nothing is reduced (no_sync)
+    summon,      // full parameters are gathered, and freed: what a full state dict costs
   };
   Kind kind = Kind::train;
   std::string graph;  // of Model::graphs; empty: Model::forward
@@ -56,7 +57,11 @@ struct TrainingOptions {
   std::vector<TrainingPass> passes = {};  // instead of `accumulation` times train, then step
   bool sync_every_micro_batch = true;     // false: reduce only in the last one (no_sync)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
-  std::int32_t checkpoint_every = 1;     // of so many blocks, the first is checkpointed
+  std::int32_t checkpoint_every = 1;  // of so many blocks, the first is checkpointed
+  /// Only blocks that one of these names: paths, in which * is any text without a dot and ** any,
+  /// or classes. Empty: all. `checkpointed_blocks` (wrap.h) lists what a policy chooses
+  /// [apply_activation_checkpointing].
+  std::vector<std::string> checkpoint_blocks = {};
   Recompute recompute = {};              // of blocks that are not checkpointed; by costs alone
   KeptActivations kept = {};             // what the costs of the model's modules mean
   std::int32_t offload_activations = 0;  // of so many blocks they wait in host memory

@@ -172,6 +172,13 @@ struct WrapOptions {
 Result<WrapPlan> plan_wrapping(const Model& model, const WrapPolicy& policy,
                                const WrapOptions& options);
 
+/// The paths of the blocks that `policy` chooses, for TrainingOptions::checkpoint_blocks: what
+/// torch `apply_activation_checkpointing` wraps, whose check_fn is a LambdaWrap. No block: an empty
+/// list would mean all, so that is refused. Fails: invalid_argument (the policy, as plan_wrapping;
+/// CustomWrap; it chooses nothing), not_supported (a module that is no block: blocks are
+/// checkpointed as a whole), naming it.
+Result<std::vector<std::string>> checkpointed_blocks(const Model& model, const WrapPolicy& policy);
+
 /// A plan as a file says it, so that every program that is given the file shards alike:
 ///
 ///   {"tessera_plan": 1,
