@@ -211,11 +211,12 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
   if (shares.exposed_share() < exposed_min) return;
   Finding& f = out.emplace_back();
   f.kind = FindingKind::exposed;
-  f.title = fmt::format("Nothing is computed in {:.1f} % of the step, while collectives run",
-                        100 * shares.exposed_share());
+  f.title =
+      fmt::format("Collectives alone take {:.1f} % of the step", 100 * shares.exposed_share());
   f.evidence = fmt::format(
-      "{:.2f} of {:.2f} ms per step, mean over ranks, of which {:.2f} ms are waiting for others; "
-      "compute takes {:.2f} ms.",
+      "In {:.2f} of {:.2f} ms per step, mean over ranks, nothing is computed meanwhile; {:.2f} ms "
+      "of "
+      "that are waiting for others, and compute takes {:.2f} ms.",
       ms(shares.exposed), ms(shares.step), ms(std::min(shares.wait, shares.exposed)),
       ms(shares.compute));
   f.advice =

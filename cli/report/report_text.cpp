@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/report/memory_unit.h"
 #include "cli/report/recorded_part.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
@@ -31,22 +31,6 @@ std::string milliseconds(Time time) {
   return fmt::format("{}{}.{:03}", microseconds < 0 ? "-" : "", with_separators(magnitude / 1000),
                      magnitude % 1000);
 }
-
-// GiB, or MiB where the largest number would be less than one of them.
-struct MemoryUnit {
-  explicit MemoryUnit(Bytes largest) : large(largest.value >= std::int64_t{1} << 30) {}
-  const char* name() const { return large ? "GiB" : "MiB"; }
-  std::string operator()(Bytes bytes) const {
-    return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << (large ? 30 : 20)));
-  }
-  /// As shown, so that differences of what is shown are what is shown.
-  Bytes rounded(Bytes bytes) const {
-    const double hundredth = (1 << (large ? 30 : 20)) / 100.0;
-    const double count = std::round(static_cast<double>(bytes.value) / hundredth);
-    return Bytes{static_cast<std::int64_t>(std::llround(count * hundredth))};
-  }
-  bool large;
-};
 
 MemoryUnit unit_of_peaks(const RunReport& report) {
   Bytes most = report.run.memory_per_rank;

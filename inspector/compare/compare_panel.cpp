@@ -46,11 +46,8 @@ std::int32_t ComparePanel::stream_of(const ComparedOp& op) const {
 void ComparePanel::find_causes(TraceModel& model, ViewState& state, bool patient) {
   constexpr std::chrono::seconds now{0};
   const TraceModel& other = *model.against();
+  if (patient && !comparison_) comparison_ = analysis::compare(model, other);
   if (comparison_) return;
-  if (patient) {
-    comparison_ = analysis::compare(model, other);
-    return;
-  }
   if (!job_.valid()) {
     job_ = std::async(std::launch::async,
                       [a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {

@@ -31,6 +31,13 @@ std::string cost_text(const analysis::Finding& finding) {
   }
 }
 
+// What only follows from the options is no fault.
+Colour mark_of(const Surface& ui, analysis::FindingKind kind) {
+  using analysis::FindingKind;
+  if (kind == FindingKind::failure) return ui.colours().fail;
+  return kind == FindingKind::exposed ? ui.theme.dim : ui.colours().warn;
+}
+
 void open_finding(TraceModel& model, ViewState& state, const analysis::Finding& finding) {
   if (model.recorded(finding.rank)) {
     state.open_rank(finding.rank);
@@ -78,8 +85,7 @@ float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& 
   const bool hovered = card.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(card.min, card.max, hovered ? theme.raised : theme.panel, theme.px(4));
-  const Colour mark =
-      finding.kind == analysis::FindingKind::failure ? ui.colours().fail : ui.colours().warn;
+  const Colour mark = mark_of(ui, finding.kind);
   draw->AddRectFilled(card.min, {card.min.x + theme.px(4), card.max.y}, mark, theme.px(2));
   const float x = card.min.x + pad;
   float y = card.min.y + pad;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
@@ -47,26 +48,27 @@ void open_on_path(TraceModel& model, ViewState& state, Rank rank, std::int32_t o
   state.show_path = true;
 }
 
-// "Step 1 takes 28.0 ms, 97.5 % of it in computations of rank 5"
+// "Step 1 takes 28.0 ms, 97.5 % of it in computations of rank 5", the largest part first.
 std::string summary_of(const CriticalPath& path) {
-  std::string words =
-      fmt::format("Step {} takes {}", path.step, format_time(path.end - path.begin));
-  const auto part = [&](PathPart kind, const char* what) {
-    const Time time = path.time_of(kind);
-    if (time > 0) words += fmt::format(", {} {}", format_time(time), what);
-  };
+  std::vector<std::pair<Time, std::string>> parts = {
+      {path.time_of(PathPart::wait), "waiting for ranks that were not recorded"},
+      {path.time_of(PathPart::host), "until the host had issued what came next"}};
   const Shortening* busiest = nullptr;
   for (const Shortening& row : path.rows) {
     if (row.group != PathGroup::rank) continue;
     if (busiest == nullptr || row.on_path > busiest->on_path) busiest = &row;
   }
-  if (busiest != nullptr) {
-    const double share =
-        static_cast<double>(busiest->on_path) / static_cast<double>(path.end - path.begin);
-    words += fmt::format(", {} of it in computations of {}", format_percent(share), busiest->what);
+  if (busiest != nullptr)
+    parts.emplace_back(busiest->on_path, "in computations of " + busiest->what);
+  std::sort(parts.rbegin(), parts.rend());
+  const Time all = path.end - path.begin;
+  std::string words = fmt::format("Step {} takes {}", path.step, format_time(all));
+  const char* of = " of it ";
+  for (const auto& [time, what] : parts) {
+    if (time <= 0) continue;
+    const double share = static_cast<double>(time) / static_cast<double>(all);
+    words += fmt::format(", {}{}{}", format_percent(share), std::exchange(of, " "), what);
   }
-  part(PathPart::wait, "of it waiting for ranks that were not recorded");
-  part(PathPart::host, "of it until the host had issued what came next");
   return words;
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("a slow rank is named first where next to nothing is computed, then th
   CHECK(findings[0].rank == 5);
   CHECK(findings[0].cost < 0.005);
   CHECK(findings[1].kind == FindingKind::exposed);
-  CHECK(findings[1].title == "Nothing is computed in 99.2 % of the step, while collectives run");
+  CHECK(findings[1].title == "Collectives alone take 99.2 % of the step");
 }
 
 TEST_CASE("a rank that is slow in one step that computes next to nothing is none",

@@ -64,12 +64,12 @@ struct RunFigures {
   std::optional<double> tokens_per_s, tokens_per_s_per_gpu;
   std::optional<double> flops_per_s_per_gpu, mfu;  // mfu: share of run.peak_flops_per_rank
   TimeShares shares;
-  std::int32_t peak_step = 0;     // the step with the highest allocated bytes
-  std::vector<PeakMemory> peaks;  // of that step, by rank group, the highest first
-  Bytes peak_reserved{};          // of any rank in any step
+  std::int32_t peak_step = 0;      // the step with the highest allocated bytes
+  std::vector<PeakMemory> peaks;   // of that step, by rank group, the highest first
+  Bytes peak_reserved{};           // of any rank in any step
   std::int32_t reserved_step = 0;  // the first in which that much was
-  std::optional<Bytes> headroom;  // capacity - peak_reserved, negative if it does not fit
-  std::vector<RankMeans> ranks;   // ascending; those of which something is known
+  std::optional<Bytes> headroom;   // capacity - peak_reserved, negative if it does not fit
+  std::vector<RankMeans> ranks;    // ascending; those of which something is known
 };
 
 /// From the small tables alone: reads no spans.
