@@ -107,6 +107,15 @@ std::int64_t last_end(const Access& a) {
   return a.end_at(static_cast<Index>(last));
 }
 
+// The blocks of `a` touch those of `b`, or the range that these lie in if they are otherwise apart.
+bool meets(const Access& a, const Access& b) {
+  const std::int64_t period = a.period();
+  if (period == 0) return true;
+  const std::int64_t length = b.period() == period ? b.length : b.hull_end() - b.begin;
+  const std::int64_t apart = modulo(b.begin - a.begin, period);
+  return apart < a.length || period - apart < length;
+}
+
 bool alike(const Access& a, const Access& b) {
   return a.step == b.step && a.pitch == 0 && b.pitch == 0;
 }
@@ -117,13 +126,7 @@ bool overlap(const Access& a, const Access& b) {
   if (a.buffer != b.buffer) return false;
   if (alike(a, b)) return a.begin < b.begin + b.length && b.begin < a.begin + a.length;
   if (a.begin >= b.hull_end() || b.begin >= a.hull_end()) return false;
-  const std::int64_t period = std::max(a.period(), b.period());
-  if (period == 0 || std::min(a.period(), b.period()) % period != 0) return true;
-  const auto width = [](const Access& x) {
-    return x.period() == 0 ? x.hull_end() - x.begin : x.length;
-  };
-  const std::int64_t apart = modulo(b.begin - a.begin, period);
-  return apart < width(a) || period - apart < width(b);
+  return meets(a, b) && meets(b, a);
 }
 
 bool contains(const Access& outer, const Access& inner) {

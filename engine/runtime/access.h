@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// Bytes [begin + step * i, begin + step * i + length) cut at `end`, i = index in the group; or, with
-/// a pitch, as many such blocks on every rank, a pitch apart, as begin before `end`.
+/// Bytes [begin + step * i, begin + step * i + length) cut at `end`, i = index in the group; or,
+/// with a pitch, as many such blocks on every rank, a pitch apart, as begin before `end`.
 struct Access {
   BufferId buffer;
   std::int64_t begin = 0;

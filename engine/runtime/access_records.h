@@ -89,7 +89,7 @@ class AccessRecords {
     std::int64_t place(const Access& a) const { return period == 0 ? a.begin : a.begin % period; }
   };
   using Key = std::tuple<int, std::int64_t, std::size_t>;  // family, place, slot
-  static constexpr std::ptrdiff_t most_periodic = 16;  // families; more are searched as ranges
+  static constexpr std::ptrdiff_t most_periodic = 16;      // families; more are searched as ranges
 
   // The bytes from `begin` on that it touches at any index, where nobody cuts them at its end.
   static std::int64_t hull(const Access& a) {

@@ -208,8 +208,8 @@ TEST_CASE("an index finds every record that overlaps", "[access_history]") {
       ++visits;
       return false;
     });
-    const auto expected = std::count_if(all.begin(), all.end(),
-                                        [&](const Access& a) { return overlap(a, near); });
+    const auto expected =
+        std::count_if(all.begin(), all.end(), [&](const Access& a) { return overlap(a, near); });
     REQUIRE(static_cast<std::ptrdiff_t>(found) == expected);
     REQUIRE(visits <= all.size());
     records.add({near, {0, 1}, {}, false, {}});
@@ -226,8 +226,11 @@ TEST_CASE("a search is short where a buffer is written in pieces of every rank's
   AccessRecords records;
   for (std::int64_t k = 0; k < pieces; ++k) {
     records.add({{BufferId{0}, 100 * k, 100, part, end, false}, {}, {}, false, {}});
-    records.add({{BufferId{0}, 100 * k, 100, 0, end - part + 100 * (k + 1), true, part}, {}, {},
-                 false, {}});
+    records.add({{BufferId{0}, 100 * k, 100, 0, end - part + 100 * (k + 1), true, part},
+                 {},
+                 {},
+                 false,
+                 {}});
   }
   int found = 0;
   for (std::int64_t begin = 0; begin < end; begin += 100) {
