@@ -15,10 +15,11 @@ using test::require_value;
 
 constexpr Time end_of_time = std::numeric_limits<Time>::max();
 
-// By stream, so that pieces can be put together.
-using Spans = std::map<std::int32_t, std::vector<std::tuple<std::int32_t, Time, Time, Time>>>;
+// So that pieces can be put together.
+using SpansByStream =
+    std::map<std::int32_t, std::vector<std::tuple<std::int32_t, Time, Time, Time>>>;
 
-void add(const std::vector<Lane>& lanes, Spans& spans) {
+void add_spans(const std::vector<Lane>& lanes, SpansByStream& spans) {
   for (const Lane& lane : lanes) {
     for (std::size_t k = 0; k < lane.op.size(); ++k) {
       spans[lane.stream].emplace_back(lane.op[k], lane.begin[k], lane.ready[k], lane.end[k]);
@@ -56,10 +57,10 @@ TEST_CASE("what is read piece by piece is what is read at once", "[storage]") {
 
   std::size_t pieces = 0;
   for (const Rank rank : recording.info.run.recorded_ranks) {
-    Spans spans, all_spans;
-    add(require_value(reader.lanes(rank, 0, end_of_time)), all_spans);
+    SpansByStream spans, all_spans;
+    add_spans(require_value(reader.lanes(rank, 0, end_of_time)), all_spans);
     for (const SpanStretch& stretch : require_value(reader.span_stretches(rank))) {
-      add(require_value(reader.lanes(rank, stretch)), spans);
+      add_spans(require_value(reader.lanes(rank, stretch)), spans);
       ++pieces;
     }
     CHECK(spans == all_spans);
