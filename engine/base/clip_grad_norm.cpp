@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/optimizer_step.h"
+#include "engine/numbers/arithmetic.h"
 #include "tessera/finite_step.h"
 
 namespace tessera {
