@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/optimizer_step.h"
+#include "engine/numbers/arithmetic.h"
 #include "tessera/finite_step.h"
 
 namespace tessera {
@@ -143,11 +144,14 @@ Status OptimizerStep::clip(float max_norm, double norm_type,
   auto scales = [&](const auto& shards) {
     return scaled_gradients(shards, one, max_norm, norm_type, total);
   };
-  TESSERA_ASSIGN(const EventId scaled,
-                 issuer_.submit_by_shard(active, why, state_.all_shards(), scales));
+  TESSERA_ASSIGN(EventId scaled, issuer_.submit_by_shard(active, why, state_.all_shards(), scales));
   if (asked) {
     TESSERA_ASSIGN(const PerRank<float> norms, issuer_.runtime().read(one));
     TESSERA_ASSIGN(*norm_is_finite_, all_finite(norms, issuer_.everyone()));
+    const RankSet& world = issuer_.runtime().world();
+    if (world != issuer_.everyone()) {  // whose other ranks have scaled nothing
+      TESSERA_ASSIGN(scaled, issuer_.submit_on(world, compute, why, declare_read({one})));
+    }
   }
   return issuer_.release(norm, scaled);
 }

@@ -2,7 +2,6 @@
 #include "tessera/trainer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -377,12 +376,7 @@ Status Trainer::resume(const std::map<std::string, std::string>& state, bool any
   }
   TESSERA_ASSIGN(const TrainerPlace place, trainer_place(found->second));
   const auto others = differences(place, state_->place, state_->corpus.source());
-  if (!anyway && !others.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: use the same, or resume anyway if another order of samples is "
-                              "meant",
-                              fmt::join(others, "; ")));
-  }
+  if (!anyway && !others.empty()) return refused(others);
   TESSERA_TRY(state_->samples.order().check(place.sampler));
   state_->others = others;
   state_->place.step = place.step;

@@ -2,6 +2,7 @@
 #include "training/loop/trainer_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -87,6 +88,13 @@ std::vector<std::string> differences(const TrainerPlace& saved, const TrainerPla
     found.push_back(fmt::format("{} has other tokens than the data of the run to resume", source));
   }
   return found;
+}
+
+Status refused(const std::vector<std::string>& others) {
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: use the same, or resume anyway if another order of samples is meant",
+                  fmt::join(others, "; ")));
 }
 
 Status check_one_model(const Scheme& scheme, Rank ranks) {

@@ -32,6 +32,8 @@ Result<TrainerPlace> trainer_place(const std::string& json);
 /// length. A sentence for each that is another one, with both values. `source` names the data.
 std::vector<std::string> differences(const TrainerPlace& saved, const TrainerPlace& now,
                                      const std::string& source);
+/// What a run is refused with that differs and was not told to go on anyway.
+Status refused(const std::vector<std::string>& others);
 /// Ranks that train apart have no loss, norm or checkpoint in common. Fails: invalid_argument, for
 /// process groups smaller than all ranks.
 Status check_one_model(const Scheme& scheme, Rank ranks);
