@@ -90,6 +90,43 @@ struct OptionForm<Recompute> {
 
 namespace {
 
+// What of activations is kept, and where.
+OptionList<TrainingOptions> with_kept(OptionList<TrainingOptions> list) {
+  using O = TrainingOptions;
+  list.add(&O::checkpointing, {.name = "checkpointing",
+                               .help = "Activation checkpointing of the blocks",
+                               .more = "operators: beside the input, what attention and every "
+                                       "second matmul return is kept",
+                               .words = {"none", "full", "operators"}})
+      .add(&O::checkpoint_every, {.name = "checkpoint_every",
+                                  .help = "Of so many blocks, checkpoint the first",
+                                  .least = 1,
+                                  .most = 100'000,
+                                  .needs = {{"checkpointing", {"full", "operators"}}}})
+      .add(&O::checkpoint_blocks,
+           {.name = "checkpoint_blocks",
+            .help = "Checkpoint these blocks only: paths, in which * and ** stand for text, or "
+                    "classes",
+            .more = "as the check_fn of apply_activation_checkpointing chooses; without it all "
+                    "blocks",
+            .needs = {{"checkpointing", {"full", "operators"}}}})
+      .add(&O::recompute,
+           {.name = "recompute",
+            .help = "Activations of blocks that backward computes again: norm, activation, "
+                    "ffn, qkv, attention",
+            .more = "norm: what normalisations return; activation: what the last matrix of an "
+                    "MLP multiplies; ffn, attention: all but the last product, with the "
+                    "normalisation; as LLM.Q does",
+            .needs = {{"checkpointing", {"none"}}}})
+      .add(&O::offload_activations,
+           {.name = "offload_activations",
+            .help = "Of so many blocks, from the first, activations wait in host memory until "
+                    "backward",
+            .more = "of checkpointed ones their inputs. Two blocks' worth is on the device",
+            .most = 100'000});
+  return list;
+}
+
 const OptionList<TrainingOptions>& list() {
   using O = TrainingOptions;
   static const auto all =
@@ -131,39 +168,9 @@ const OptionList<TrainingOptions>& list() {
                         "float32 scale for every 256 elements. Training with real numbers keeps "
                         "them in float32",
                 .words = {"float32", "bfloat16", "int8"},
-                .unset = "default"})
-          .add(&O::checkpointing, {.name = "checkpointing",
-                                   .help = "Activation checkpointing of the blocks",
-                                   .more = "operators: beside the input, what attention and every "
-                                           "second matmul return is kept",
-                                   .words = {"none", "full", "operators"}})
-          .add(&O::checkpoint_every, {.name = "checkpoint_every",
-                                      .help = "Of so many blocks, checkpoint the first",
-                                      .least = 1,
-                                      .most = 100'000,
-                                      .needs = {{"checkpointing", {"full", "operators"}}}})
-          .add(&O::checkpoint_blocks,
-               {.name = "checkpoint_blocks",
-                .help = "Checkpoint these blocks only: paths, in which * and ** stand for text, or "
-                        "classes",
-                .more = "as the check_fn of apply_activation_checkpointing chooses; without it all "
-                        "blocks",
-                .needs = {{"checkpointing", {"full", "operators"}}}})
-          .add(&O::recompute,
-               {.name = "recompute",
-                .help = "Activations of blocks that backward computes again: norm, activation, "
-                        "ffn, qkv, attention",
-                .more = "norm: what normalisations return; activation: what the last matrix of an "
-                        "MLP multiplies; ffn, attention: all but the last product, with the "
-                        "normalisation; as LLM.Q does",
-                .needs = {{"checkpointing", {"none"}}}})
-          .add(&O::offload_activations,
-               {.name = "offload_activations",
-                .help = "Of so many blocks, from the first, activations wait in host memory until "
-                        "backward",
-                .more = "of checkpointed ones their inputs. Two blocks' worth is on the device",
-                .most = 100'000});
-  return all;
+                .unset = "default"});
+  static const auto whole = with_kept(all);
+  return whole;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ inline std::vector<RunJson> recorded_groups(const std::string& kind,
   for (RunJson& run : recorded_runs("groups.json", folder)) {
     if (run["kind"] == kind) out.push_back(std::move(run));
   }
-  CHECK(out.size() >= 30);
+  CHECK(out.size() >= 12);
   return out;
 }
 
