@@ -261,7 +261,7 @@ const std::set<std::string> not_compared = {
     "--cuda-graphs", "--hopper-attention", "--pinned-memory",
     // train refuses all values but one
     "--optimizer-states", "--optimizer-dtype", "--checkpoint-every", "--recompute",
-    "--offload-activations"};
+    "--offload-activations", "--checkpoint-blocks"};
 
 // A path of a machine, which may differ.
 bool is_alike(const Difference& d) { return d.option == std::string("--nvme-path"); }

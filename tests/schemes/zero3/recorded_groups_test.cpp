@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process groups against ZeRO-3 of DeepSpeed 0.19.8 with an mpu, each rank's values, as recorded by
 // tests/golden/deepspeed_0_19/groups.py.
-#include "tessera/zero3.h"
 #include "tests/schemes/recorded_groups.h"
+
+#include "tessera/zero3.h"
 
 namespace tessera {
 namespace {
@@ -15,8 +16,8 @@ TEST_CASE("process groups train what data-parallel groups of DeepSpeed 0.19.8 di
     Zero3Options options{.policy = policy};
     options.persistence_threshold = Numel{run["options"]["persistence_threshold"].get<int>()};
     options.reduce_bucket = Numel{run["options"]["reduce_bucket"].get<int>()};
-    options.groups = test::require_value(
-        RankGroups::of(run["groups"].get<std::vector<std::vector<Rank>>>()));
+    options.groups =
+        test::require_value(RankGroups::of(run["groups"].get<std::vector<std::vector<Rank>>>()));
     test::RecordedWorld world(run);
     const auto engine = test::require_value(zero3(*world.runtime, world.model, options));
     world.train(run, *engine);
