@@ -180,19 +180,4 @@ Result<std::vector<Lane>> SpanReader::read_stretch(Rank rank, const SpanStretch&
   return lanes;
 }
 
-Status SpanReader::each_chunk(Rank rank,
-                              const std::function<Status(const std::vector<Lane>&)>& use) const {
-  TESSERA_ASSIGN(Statement chunks, database_.prepare(lanes_sql));
-  constexpr std::int32_t any = std::numeric_limits<std::int32_t>::max();
-  chunks.bind(rank, all_streams, 0, any, whole_run.end, whole_run.begin);
-  ClaimedSpans claimed(database_.size());
-  std::vector<Lane> lanes;
-  return for_each_chunk(chunks, [&](const ChunkHeader& header, Blob data) -> Status {
-    TESSERA_TRY(claimed.add(header));
-    lanes.clear();
-    TESSERA_TRY(append(header, data, whole_run, lanes));
-    return use(lanes);
-  });
-}
-
 }  // namespace tessera::storage

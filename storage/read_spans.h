@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,8 +49,6 @@ class SpanReader {
   Result<std::vector<SpanStretch>> stretches(Rank rank) const;
   /// Those of one chunk, as `read`.
   Result<std::vector<Lane>> read_stretch(Rank rank, const SpanStretch& stretch) const;
-  /// Calls use(lanes) for each chunk of `rank`. Fails: as `read`; what `use` fails with.
-  Status each_chunk(Rank rank, const std::function<Status(const std::vector<Lane>&)>& use) const;
   /// Appends those of one chunk to `lanes`, in any order. Fails: as `read`.
   Status append(const ChunkHeader& header, Blob data, const SpanRange& range,
                 std::vector<Lane>& lanes) const;

@@ -173,12 +173,6 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, Time begin, Time end,
   return state_->named(state_->spans->read(rank, {begin, end, stream}));
 }
 
-Status TraceReader::each_span_chunk(
-    Rank rank, const std::function<Status(const std::vector<Lane>&)>& use) const {
-  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
-  return in_file(state_->path, state_->spans->each_chunk(rank, use));
-}
-
 Result<MemorySeries> TraceReader::memory(Rank rank) const {
   TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
   return state_->named(SampleReader(state_->database, *state_->spans, state_->version).read(rank));

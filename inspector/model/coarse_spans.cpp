@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <optional>
 
 namespace tessera::inspector {
@@ -33,6 +34,22 @@ struct NodeRun {
     if (++spans == spans_per_node) spans = 0;
   }
 };
+
+// One chunk after the other, so that one is in memory at once.
+Status add_spans(const storage::TraceReader& reader, OpClasses& classes, Rank rank,
+                 std::map<std::int32_t, NodeRun>& runs) {
+  TESSERA_ASSIGN(const auto stretches, reader.span_stretches(rank));
+  for (const storage::SpanStretch& stretch : stretches) {
+    TESSERA_ASSIGN(const auto lanes, reader.lanes(rank, stretch));
+    for (const storage::Lane& lane : lanes) {
+      NodeRun& run = runs[lane.stream];
+      for (std::size_t i = 0; i < lane.op.size(); ++i) {
+        run.add(lane.begin[i], lane.ready[i], lane.end[i], classes.at(lane.op[i]));
+      }
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -68,16 +85,7 @@ std::shared_ptr<CoarseRank> CoarseSpans::read(Source& source, Rank rank) {
   coarse->problem = source.open();
   if (!coarse->problem.ok()) return coarse;
   std::map<std::int32_t, NodeRun> runs;
-  coarse->problem =
-      source.reader->each_span_chunk(rank, [&](const std::vector<storage::Lane>& lanes) {
-        for (const storage::Lane& lane : lanes) {
-          NodeRun& run = runs[lane.stream];
-          for (std::size_t i = 0; i < lane.op.size(); ++i) {
-            run.add(lane.begin[i], lane.ready[i], lane.end[i], source.classes->at(lane.op[i]));
-          }
-        }
-        return Status();
-      });
+  coarse->problem = add_spans(*source.reader, *source.classes, rank, runs);
   if (coarse->problem.ok()) coarse->problem = source.classes->problem();
   if (!coarse->problem.ok()) return coarse;
   for (auto& [stream, run] : runs) {

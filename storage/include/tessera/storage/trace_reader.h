@@ -12,7 +12,6 @@
 // take turns.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -143,10 +142,6 @@ class TraceReader {
   /// the chunks concerned. Empty if the rank was not recorded. `stream`: of this one only.
   Result<std::vector<Lane>> lanes(Rank rank, Time begin, Time end,
                                   std::optional<std::int32_t> stream = {}) const;
-  /// Calls use(lanes) -> Status for each chunk of `rank`, in the order of recording: what is in
-  /// memory at once is one chunk.
-  Status each_span_chunk(Rank rank,
-                         const std::function<Status(const std::vector<Lane>&)>& use) const;
   /// All memory samples of `rank`; empty if it was not recorded.
   Result<MemorySeries> memory(Rank rank) const;
   /// Those in [begin, end). Reads only the chunks concerned, and spans of about that time.
