@@ -9,8 +9,10 @@
 // their period: they span the buffer, and would be near to everything.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <tuple>
@@ -117,7 +119,7 @@ class AccessRecords {
       const std::int64_t begin = families_[k].place(access) - reach;
       const std::int64_t end = begin + reach + (alike ? access.length : hull(access));
       if (period == 0) {
-        if (visit_between(family, begin, end, f)) return true;
+        if (visit_ranges(family, access, begin, end, f)) return true;
       } else if (end - begin >= period) {
         if (visit_between(family, 0, period, f)) return true;
       } else {
@@ -126,6 +128,22 @@ class AccessRecords {
         if (visit_between(family, std::max<std::int64_t>(0, begin), end, f)) return true;
         if (end >= period && visit_between(family, 0, end - period, f)) return true;
       }
+    }
+    return false;
+  }
+  // Of a family of ranges. The blocks of a periodic access are looked for one by one where no range
+  // can reach from one to the next: what lies between them is most of a flat buffer.
+  template <class F>
+  bool visit_ranges(int family, const Access& access, std::int64_t begin, std::int64_t end, F&& f) {
+    const std::int64_t period = access.period();
+    const std::int64_t width = access.length + families_[static_cast<std::size_t>(family)].reach;
+    const std::int64_t spanned = std::max<std::int64_t>(0, access.end - access.begin);
+    // And the one behind the last, as `overlap` does not ask which is the last.
+    const std::int64_t blocks = period == 0 ? 1 : (spanned + period - 1) / period + 1;
+    if (width >= period || blocks > std::ssize(index_)) return visit_between(family, begin, end, f);
+    for (std::int64_t k = 0; k < blocks; ++k) {
+      const std::int64_t first = begin + k * period;
+      if (visit_between(family, first, first + width, f)) return true;
     }
     return false;
   }

@@ -244,5 +244,26 @@ TEST_CASE("a search is short where a buffer is written in pieces of every rank's
   CHECK(records.visits() <= 10 * 8 * pieces);
 }
 
+// As the parameters that are read one by one while a flat buffer is gathered in pieces.
+TEST_CASE("a search for pieces of every rank's part is short among ranges", "[access_history]") {
+  constexpr std::int64_t pieces = 2000;
+  constexpr std::int64_t part = 100 * pieces;
+  constexpr std::int64_t end = 8 * part;
+  AccessRecords records;
+  for (std::int64_t begin = 0; begin < end; begin += 100) {
+    records.add({bytes(begin, 100, false), {}, {}, false, {}});
+  }
+  int found = 0;
+  for (std::int64_t k = 0; k < pieces; ++k) {
+    const Access written{BufferId{0}, 100 * k, 100, part, end, true};
+    records.any_near(written, [&](const AccessRecord& r) {
+      found += overlap(r.access, written) ? 1 : 0;
+      return false;
+    });
+  }
+  CHECK(found == 8 * pieces);
+  CHECK(records.visits() <= 4 * 8 * pieces);
+}
+
 }  // namespace
 }  // namespace tessera
