@@ -215,8 +215,7 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
       fmt::format("Collectives alone take {:.1f} % of the step", 100 * shares.exposed_share());
   f.evidence = fmt::format(
       "In {:.2f} of {:.2f} ms per step, mean over ranks, nothing is computed meanwhile; {:.2f} ms "
-      "of "
-      "that are waiting for others, and compute takes {:.2f} ms.",
+      "of that are waiting for others, and compute takes {:.2f} ms.",
       ms(shares.exposed), ms(shares.step), ms(std::min(shares.wait, shares.exposed)),
       ms(shares.compute));
   f.advice =

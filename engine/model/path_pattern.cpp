@@ -46,12 +46,10 @@ Result<std::vector<bool>> blocks_named(const Model& model, const std::vector<std
     }
     if (any) continue;
     if (other != nullptr) {
-      return Status(
-          Code::not_supported,
-          fmt::format("checkpoint_blocks {} names {}, a {} that is no block of {}: "
-                      "activations are checkpointed by whole blocks, and inside of them "
-                      "computed again by recompute",
-                      in_quotes(name), in_quotes(other->path), other->class_name, model.name));
+      return Status(Code::not_supported,
+                    fmt::format("checkpoint_blocks {} names {}, a {} that is no block of {}: {}",
+                                in_quotes(name), in_quotes(other->path), other->class_name,
+                                model.name, only_whole_blocks));
     }
     std::vector<std::string_view> known;
     for (const Module& module : model.modules) {

@@ -13,6 +13,10 @@ namespace tessera {
 /// "*" stands for any text without a dot, "**" for any text.
 bool matches_path(std::string_view pattern, std::string_view path);
 
+/// Why a module that is no block is not checkpointed.
+inline constexpr const char* only_whole_blocks =
+    "activations are checkpointed by whole blocks, and inside of them computed again by recompute";
+
 /// By ModuleId: the blocks that any of `names` means, by a pattern of their path or by their class;
 /// without names all. Fails: invalid_argument (a name that no module has), not_supported (one that
 /// no block has), saying which.

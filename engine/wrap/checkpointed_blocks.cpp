@@ -3,6 +3,7 @@
 // checkpoint_wrapper.py), which hands any policy to the recursive engine.
 #include <fmt/format.h>
 
+#include "engine/model/path_pattern.h"
 #include "engine/wrap/policy_decision.h"
 #include "engine/wrap/recursive_wrap.h"
 
@@ -10,11 +11,10 @@ namespace tessera {
 
 Result<std::vector<std::string>> checkpointed_blocks(const Model& model, const WrapPolicy& policy) {
   TESSERA_TRY(check_policy(policy, model));
-  const auto refused = [](Code code, const std::string& why) { return Status(code, why); };
   if (std::holds_alternative<CustomWrap>(policy)) {
-    return refused(Code::invalid_argument,
-                   "checkpointing has no settings of single blocks, which CustomWrap gives: choose "
-                   "blocks by a LambdaWrap");
+    return Status(Code::invalid_argument,
+                  "checkpointing has no settings of single blocks, which CustomWrap gives: choose "
+                  "blocks by a LambdaWrap");
   }
   const ModuleGraph graph(model);
   TESSERA_ASSIGN(const IgnoredStates nothing, ignored_states(model, graph, {}));
@@ -22,15 +22,14 @@ Result<std::vector<std::string>> checkpointed_blocks(const Model& model, const W
   for (ModuleId id : wrap_recursively(model, graph, policy, nothing, true).modules) {
     const Module& module = model.module(id);
     if (!module.is_block) {
-      return refused(Code::not_supported,
-                     fmt::format("{}, a {}, is no block of {}: activations are checkpointed by "
-                                 "whole blocks, and inside of them computed again by recompute",
-                                 module.path, module.class_name, model.name));
+      return Status(Code::not_supported,
+                    fmt::format("{}, a {}, is no block of {}: {}", module.path, module.class_name,
+                                model.name, only_whole_blocks));
     }
     paths.push_back(module.path);
   }
   if (!paths.empty()) return paths;
-  return refused(Code::invalid_argument, "the policy chooses no block to checkpoint");
+  return Status(Code::invalid_argument, "the policy chooses no block to checkpoint");
 }
 
 }  // namespace tessera

@@ -9,6 +9,11 @@
 
 namespace tessera::test {
 
+/// The process groups that a run was recorded in.
+inline RankGroups groups_of(const RunJson& run) {
+  return require_value(RankGroups::of(run["groups"].get<std::vector<std::vector<Rank>>>()));
+}
+
 /// The recorded runs of one kind.
 inline std::vector<RunJson> recorded_groups(const std::string& kind,
                                             const std::string& folder = "torch_2_15") {

@@ -14,8 +14,7 @@ TEST_CASE("process groups train what those of DDP in torch 2.15 did", "[replicat
     ReplicateOptions options{.bucket_cap = Bytes{given["bucket_cap"].get<std::int64_t>()},
                              .find_unused_parameters = given["find_unused_parameters"],
                              .gradient_as_bucket_view = given["gradient_as_bucket_view"]};
-    options.groups =
-        test::require_value(RankGroups::of(run["groups"].get<std::vector<std::vector<Rank>>>()));
+    options.groups = test::groups_of(run);
     test::RecordedWorld world(run);
     const auto engine = test::require_value(replicate(*world.runtime, world.model, options));
     world.train(run, *engine);

@@ -16,8 +16,7 @@ TEST_CASE("process groups train what data-parallel groups of DeepSpeed 0.19.8 di
     Zero3Options options{.policy = policy};
     options.persistence_threshold = Numel{run["options"]["persistence_threshold"].get<int>()};
     options.reduce_bucket = Numel{run["options"]["reduce_bucket"].get<int>()};
-    options.groups =
-        test::require_value(RankGroups::of(run["groups"].get<std::vector<std::vector<Rank>>>()));
+    options.groups = test::groups_of(run);
     test::RecordedWorld world(run);
     const auto engine = test::require_value(zero3(*world.runtime, world.model, options));
     world.train(run, *engine);
