@@ -58,7 +58,11 @@ Result<std::vector<std::string>> with_run_file(const CLI::App& app,
 /// Bad input: `why` says what and what to do.
 inline Status refused(std::string why) { return Status(Code::invalid_argument, std::move(why)); }
 
-/// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
+/// "tessera: " and the line on stderr, behind what was printed before: who sends both to one file
+/// reads whole lines.
+void say(std::string_view line);
+
+/// Says the message; returns the exit code that belongs to the code.
 int complain(const Status& status);
 
 /// One line each on stderr.

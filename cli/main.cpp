@@ -122,16 +122,19 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void say(std::string_view line) {
+  std::fflush(stdout);
+  fmt::print(stderr, "tessera: {}\n", printable(line));
+}
+
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
-    fmt::print(stderr, "tessera: warning: {}\n", printable(warning));
-  }
+  for (const std::string& warning : warnings) say("warning: " + warning);
 }
 
 int complain(const Status& status) {
   std::string line = status.message();
   std::replace(line.begin(), line.end(), '\n', ' ');
-  fmt::print(stderr, "tessera: {}\n", printable(line));
+  say(line);
   return status.code() == Code::hazard || status.code() == Code::divergent ? exit_failed
                                                                            : exit_bad_input;
 }

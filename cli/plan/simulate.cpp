@@ -150,9 +150,9 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
                    const sim::SimulateSummary& summary) {
   Numel padding{};
   for (const UnitInfo& unit : summary.units) padding += unit.padding;
-  if (summary.cache_returns > 0) {
-    fmt::print("memory: fits only because cached blocks are given back {} times\n",
-               summary.cache_returns);
+  if (summary.fits && summary.cache_returns > 0) {
+    fmt::print("memory: fits only because cached blocks are given back {} time{}\n",
+               summary.cache_returns, summary.cache_returns == 1 ? "" : "s");
   }
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
@@ -236,8 +236,7 @@ Result<int> simulate(const SimulateArguments& arguments) {
   const std::string advice = summary.fits || stopped ? "" : advise(run, *writer);
   TESSERA_TRY(writer->finish());
   if (stopped) {
-    fmt::print(stderr, "tessera: {}: {} has what was simulated until then\n", why,
-               arguments.output);
+    say(fmt::format("{}: {} has what was simulated until then", why, arguments.output));
     return exit_stopped(stop_signal());
   }
   if (!arguments.quiet) {
@@ -251,8 +250,8 @@ Result<int> simulate(const SimulateArguments& arguments) {
   }
   if (again) TESSERA_TRY(compare(arguments));
   if (summary.fits) return exit_ok;
-  fmt::print(stderr, "tessera: {}\n", summary.out_of_memory);
-  if (!advice.empty()) fmt::print(stderr, "tessera: {}\n", advice);
+  say(summary.out_of_memory);
+  if (!advice.empty()) say(advice);
   return exit_does_not_fit;
 }
 

@@ -84,6 +84,12 @@ bool wait_known(const RunReport& report) {
   return report.run.backend != "import" || report.figures.shares.wait > 0;
 }
 
+bool out_of_memory(const RunReport& report) {
+  return std::any_of(
+      report.diagnostics.begin(), report.diagnostics.end(),
+      [](const storage::DiagnosticRow& row) { return row.code == name_of(Code::out_of_memory); });
+}
+
 Table run_table(const RunReport& report) {
   const TraceRun& run = report.run;
   Table table(run.name.empty() ? "Run" : shortened(run.name), {});
@@ -102,6 +108,11 @@ Table run_table(const RunReport& report) {
                                                run.seed)});
   const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
   const bool simulated = options.is_object() && options.contains("profile");
+  if (simulated && out_of_memory(report)) {
+    table.note(
+        "does not fit: all figures are those of GPUs with more memory; the diagnostics say when "
+        "and why");
+  }
   if (simulated && options["profile"].is_object()) {
     table.row({"profile", profile_text(options["profile"])});
   }

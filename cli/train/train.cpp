@@ -150,7 +150,7 @@ class TrainProgram {
     TESSERA_TRY(saved);
     TESSERA_TRY(trainer_->finish());
     TESSERA_TRY(opened_.runtime->finish());
-    if (prints()) fmt::print(stderr, "tessera: {}\n", why);
+    if (prints()) say(why);
     return {};
   }
 

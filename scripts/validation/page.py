@@ -141,8 +141,11 @@ def families(rows, measured, memory):
                     "options": options_of(same), "rows": len(same),
                     "p90": round(max(p90([r.error for r in same]), p90(others) if others else 0),
                                  3)})
+    errors = [r.error for r in done if r.profile not in FITTED]
+    unfitted = {"rows": len(errors), "p90": round(p90(errors), 3) if errors else 0}
     lines = lambda items: ",\n".join("    " + json.dumps(item) for item in items)
-    return ('{\n  "families": [\n' + lines(out) + '\n  ],\n  "memory": [\n' + lines(memory)
+    return ('{\n  "families": [\n' + lines(out) + '\n  ],\n  "unfitted": ' + json.dumps(unfitted)
+            + ',\n  "memory": [\n' + lines(memory)
             + '\n  ],\n  "collectives": [\n' + lines(collectives.families(measured)) + "\n  ]\n}\n")
 
 

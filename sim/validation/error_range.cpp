@@ -18,6 +18,28 @@ constexpr double ranks_beyond = 4, parameters_beyond = 4, tokens_beyond = 4, nod
 // Differences that a sentence names.
 constexpr std::size_t named = 4;
 
+// What keeps a run from being one of a family's. Another machine or scheme says less about a run
+// than another size of the same.
+struct Difference {
+  std::string text;
+  int weight = 1;
+};
+constexpr int another_scheme = 4, another_machine = 3, another_stack = 2;
+
+using Differences = std::vector<Difference>;
+
+int distance(const Differences& differences) {
+  int sum = 0;
+  for (const Difference& difference : differences) sum += difference.weight;
+  return sum;
+}
+
+// "8" or "8 to 64"
+std::string range_text(const Span& span) {
+  return span.least == span.most ? fmt::format("{:.0f}", span.least)
+                                 : fmt::format("{:.0f} to {:.0f}", span.least, span.most);
+}
+
 bool beyond(double value, const Span& span, double times) {
   return value > span.most * times || value * times < span.least;
 }
@@ -27,104 +49,123 @@ bool among(const std::vector<std::string>& known, const std::string& value) {
 }
 
 // The same of how it trains.
-void add_training(const SimulatedRun& run, const RunFamily& f, std::vector<std::string>& out) {
+void add_training(const SimulatedRun& run, const RunFamily& f, Differences& out) {
   const auto tokens = [&](std::int64_t of_run, const Span& span, const char* what) {
     if (of_run == 0 || !beyond(static_cast<double>(of_run), span, tokens_beyond)) return;
-    out.push_back(fmt::format("{} have {:.0f} to {:.0f} tokens", what, span.least, span.most));
+    out.push_back({fmt::format("{} have {} tokens", what, range_text(span))});
   };
   tokens(run.sequence, f.sequence, "its sequences");
   tokens(run.tokens, f.tokens, "its micro-batches");
   if (run.micro_batches > 0 &&
       beyond(static_cast<double>(run.micro_batches), f.micro_batches, micro_batches_beyond)) {
-    out.push_back(fmt::format("its steps have {:.0f} to {:.0f} micro-batches",
-                              f.micro_batches.least, f.micro_batches.most));
+    out.push_back({fmt::format("its steps have {} micro-batch{}", range_text(f.micro_batches),
+                               f.micro_batches.most == 1 ? "" : "es")});
   }
   if (!run.checkpointing.empty() && !among(f.checkpointing, run.checkpointing)) {
-    out.push_back(fmt::format("its checkpointing is {}", fmt::join(f.checkpointing, " or ")));
+    out.push_back({fmt::format("its checkpointing is {}", fmt::join(f.checkpointing, " or "))});
   }
   if (run.offload != f.offload) {
-    out.push_back(fmt::format("it offloads {}", f.offload.empty() ? "nothing" : f.offload));
+    out.push_back({fmt::format("it offloads {}", f.offload.empty() ? "nothing" : f.offload)});
   }
   if (run.frozen != f.frozen) {
-    out.push_back(f.frozen.empty() ? "all its parameters are trained"
-                                   : fmt::format("it trains by {}", f.frozen));
+    out.push_back({f.frozen.empty() ? "all its parameters are trained"
+                                    : fmt::format("it trains by {}", f.frozen)});
   }
   for (const auto& [name, value] : run.options) {
     const auto seen = f.options.find(name);
     // An option of another scheme is another option.
     if (seen == f.options.end() || !among(f.schemes, run.scheme) || among(seen->second, value))
       continue;
-    out.push_back(fmt::format("its {} is {}", name, fmt::join(seen->second, " or ")));
+    out.push_back({fmt::format("its {} is {}", name, fmt::join(seen->second, " or "))});
   }
-  out.insert(out.end(), run.beside.begin(), run.beside.end());
+  for (const std::string& beside : run.beside) out.push_back({beside});
 }
 
 // Of less than ten the ninth in ten is the worst.
-std::string all_or_most(std::int64_t rows, const char* rows_of) {
-  if (rows == 1) return fmt::format("for the only one of {} of", rows_of);
-  return rows < 10 ? fmt::format("for all {} {} of", rows, rows_of)
-                   : fmt::format("for 9 in 10 of {} {} of", rows, rows_of);
+std::string all_or_most(std::int64_t rows, const char* row) {
+  if (rows == 1) return fmt::format("for the only {}", row);
+  return rows < 10 ? fmt::format("for all {} {}s", rows, row)
+                   : fmt::format("for 9 in 10 of {} {}s", rows, row);
 }
 
-// What keeps a run from being one of the family's, worst first; empty: nothing.
-std::vector<std::string> differences(const SimulatedRun& run, const RunFamily& f) {
-  std::vector<std::string> out;
+// Worst first; empty: the run is near.
+Differences differences(const SimulatedRun& run, const RunFamily& f) {
+  Differences out;
   const auto parameters = static_cast<double>(run.parameters.value);
   if (!f.gpu.empty() && run.gpu != f.gpu) {
-    out.push_back(fmt::format("its GPUs are {}", f.gpu));
+    out.push_back({fmt::format("its GPUs are {}", f.gpu), another_machine});
   } else if (!among(f.clusters, run.cluster)) {
-    out.push_back(fmt::format("its cluster is {}", fmt::join(f.clusters, " or ")));
+    out.push_back({fmt::format("its cluster is {}", fmt::join(f.clusters, " or "))});
   }
   if (!f.profile.empty() && run.profile != f.profile) {
-    out.push_back(fmt::format("its profile is {}", f.profile));
+    out.push_back({fmt::format("its profile is {}", f.profile), another_stack});
   }
   if (!among(f.schemes, run.scheme)) {
-    out.push_back(fmt::format("its scheme is {}", fmt::join(f.schemes, " or ")));
+    out.push_back({fmt::format("its scheme is {}", fmt::join(f.schemes, " or ")), another_scheme});
   }
   if (beyond(run.ranks, f.ranks, ranks_beyond)) {
-    out.push_back(fmt::format("it has {:.0f} to {:.0f} ranks", f.ranks.least, f.ranks.most));
+    out.push_back({fmt::format("it has {} ranks", range_text(f.ranks))});
   }
   if (beyond(parameters, f.parameters, parameters_beyond)) {
-    out.push_back(
-        fmt::format("it has {:.2g} to {:.2g} parameters", f.parameters.least, f.parameters.most));
+    const auto [least, most] = f.parameters;
+    out.push_back({least == most ? fmt::format("it has {:.2g} parameters", least)
+                                 : fmt::format("it has {:.2g} to {:.2g} parameters", least, most)});
   }
   add_training(run, f, out);
   return out;
 }
 
-// The sentence about the family that differs least from what is asked for.
-template <class Family, class Differences>
+std::string within(double p90) {
+  return fmt::format("within {:.{}f} %", 100 * p90, p90 < 0.01 ? 1 : 0);
+}
+
+std::string name_of_family(const RunFamily& family) {
+  return family.name + (family.fitted ? ", which its profile was fitted to" : "");
+}
+
+std::string name_of_family(const CollectiveFamily& family) {
+  return fmt::format("{} on {}", family.operation, family.cluster);
+}
+
+std::string joined(const Differences& differences) {
+  std::vector<std::string> texts;
+  for (const Difference& difference : differences) {
+    if (texts.size() == named) {
+      texts.emplace_back("more differs");
+      break;
+    }
+    texts.push_back(difference.text);
+  }
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+// The sentence about the family that differs least from what is asked for. If none is near, those
+// systems tell most that nothing was fitted to.
+template <class Family, class DifferencesOf>
 ErrorRange nearest(const std::vector<Family>& families, const char* number,
-                   const Differences& differences_of, const char* rows_of) {
+                   const DifferencesOf& differences_of, const char* row,
+                   const UnfittedRuns& unfitted = {}) {
   const Family* found = nullptr;
-  std::vector<std::string> apart;
+  Differences apart;
   for (const Family& family : families) {
-    std::vector<std::string> here = differences_of(family);
-    if (found != nullptr && here.size() >= apart.size()) continue;
+    Differences here = differences_of(family);
+    if (found != nullptr && distance(here) >= distance(apart)) continue;
     found = &family;
     apart = std::move(here);
   }
-  if (apart.size() > named) {
-    apart.resize(named);
-    apart.emplace_back("more differs");
-  }
   if (found == nullptr) return {.text = fmt::format("{}: nothing was ever validated", number)};
-  ErrorRange range{.near = apart.empty(), .p90 = found->p90, .text = {}};
-  std::string name;
-  if constexpr (requires { found->name; }) {
-    name = found->name + (found->fitted ? ", which its profile was fitted to" : "");
-  } else {
-    name = fmt::format("{} on {}", found->operation, found->cluster);
+  const std::string seen = fmt::format("{} {} of {}", within(found->p90),
+                                       all_or_most(found->rows, row), name_of_family(*found));
+  if (apart.empty()) {
+    return {.near = true, .p90 = found->p90, .text = fmt::format("{} {}", number, seen)};
   }
-  const std::string seen =
-      fmt::format("{:.{}f} % {} {}", 100 * found->p90, found->p90 < 0.01 ? 1 : 0,
-                  all_or_most(found->rows, rows_of), name);
-  range.text = range.near ? fmt::format("{} within {}", number, seen)
-                          : fmt::format(
-                                "{}: nothing near was ever validated; the nearest is within {}, "
-                                "but {}",
-                                number, seen, fmt::join(apart, " and "));
-  return range;
+  std::string text = fmt::format("{}: nothing near was ever validated; ", number);
+  if (unfitted.rows > 0) {
+    text += fmt::format("systems that no profile was fitted to are {} {}; ", within(unfitted.p90),
+                        all_or_most(unfitted.rows, row));
+  }
+  text += fmt::format("the nearest is {}, but {}", seen, joined(apart));
+  return {.near = false, .p90 = std::max(found->p90, unfitted.p90), .text = std::move(text)};
 }
 
 }  // namespace
@@ -135,9 +176,10 @@ std::string to_json(const ErrorRange& range) {
 }
 
 ErrorRange step_time_error(const SimulatedRun& run) {
+  const Families families = validated();
   return nearest(
-      validated().step_times, "step time",
-      [&](const RunFamily& family) { return differences(run, family); }, "runs");
+      families.step_times, "step time",
+      [&](const RunFamily& family) { return differences(run, family); }, "run", families.unfitted);
 }
 
 ErrorRange calibrated_error(std::int64_t runs, double p90) {
@@ -159,7 +201,7 @@ ErrorRange memory_error(const SimulatedRun& run) {
   if (!run.memory_profile.empty()) held.profile = run.memory_profile;
   return nearest(
       validated().memory, "peak memory",
-      [&](const RunFamily& family) { return differences(held, family); }, "runs");
+      [&](const RunFamily& family) { return differences(held, family); }, "run");
 }
 
 ErrorRange collective_error(const std::string& cluster, const CollectiveShape& shape, Bytes least,
@@ -168,30 +210,29 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
     return cluster == f.cluster || cluster.starts_with(f.cluster + ",");
   };
   const auto differences_of = [&](const CollectiveFamily& f) {
-    std::vector<std::string> out;
+    Differences out;
     if (f.cluster != cluster) {
-      out.push_back(fmt::format("its cluster is {}{}", f.cluster, same(f) ? " as shipped" : ""));
+      out.push_back({fmt::format("its cluster is {}{}", f.cluster, same(f) ? " as shipped" : "")});
     }
     if (f.operation != name_of(shape.kind)) {
-      out.push_back(fmt::format("its operation is {}", f.operation));
+      out.push_back({fmt::format("its operation is {}", f.operation)});
     }
     // Between two nodes is a network, within one there is none.
     const bool alike = (shape.nodes == 1) == (f.nodes.most == 1);
     if (!alike || beyond(shape.nodes, f.nodes, nodes_beyond)) {
-      out.push_back(f.nodes.most == 1 ? std::string("it is of one node")
-                                      : fmt::format("it is of {:.0f} to {:.0f} nodes",
-                                                    f.nodes.least, f.nodes.most));
+      out.push_back({f.nodes.most == 1 ? std::string("it is of one node")
+                                       : fmt::format("it is of {} nodes", range_text(f.nodes))});
     }
     if (static_cast<double>(least.value) * bytes_beyond < f.bytes.least ||
         static_cast<double>(most.value) > f.bytes.most * bytes_beyond) {
-      out.push_back(fmt::format("it has {:.0f} to {:.0f} bytes", f.bytes.least, f.bytes.most));
+      out.push_back({fmt::format("it has {} bytes", range_text(f.bytes))});
     }
     return out;
   };
   // A changed machine is nearer to itself than to others that also differ in one way.
   std::vector<CollectiveFamily> families = validated().collectives;
   std::stable_partition(families.begin(), families.end(), same);
-  return nearest(families, "time", differences_of, "rows");
+  return nearest(families, "time", differences_of, "row");
 }
 
 std::string name_unless_changed(const Cluster& cluster) {

@@ -33,7 +33,11 @@ std::vector<RunFamily> runs_of(const Json& json) {
 Families validated() {
   // The file is part of the library, and its tests read it.
   const Json json = Json::parse(validated_families());
-  Families out{runs_of(json.at("families")), runs_of(json.at("memory")), {}};
+  const Json& unfitted = json.at("unfitted");
+  Families out{runs_of(json.at("families")),
+               runs_of(json.at("memory")),
+               {unfitted.at("rows"), unfitted.at("p90")},
+               {}};
   for (const Json& f : json.at("collectives")) {
     out.collectives.push_back({f.at("cluster"), f.at("operation"), span_of(f.at("nodes")),
                                span_of(f.at("bytes")), f.at("rows"), f.at("p90")});

@@ -38,8 +38,16 @@ struct CollectiveFamily {
   double p90 = 0;
 };
 
+/// All runs of step_times whose profile was fitted to nothing: what a prediction for a system that
+/// nobody has measured is worth.
+struct UnfittedRuns {
+  std::int64_t rows = 0;
+  double p90 = 0;
+};
+
 struct Families {
   std::vector<RunFamily> step_times, memory;
+  UnfittedRuns unfitted;
   std::vector<CollectiveFamily> collectives;
 };
 

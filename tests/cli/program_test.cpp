@@ -107,6 +107,16 @@ TEST_CASE("a run that does not fit writes its trace and exits with 3", "[cli]") 
   const ProgramRun report = run_tessera("report big.tessera");
   CHECK(report.exit_code == 0);
   CHECK(report.output.find("out_of_memory: ") != std::string::npos);
+  // It is said before the first figure.
+  CHECK(report.output.find("does not fit: ") < report.output.find("step time"));
+  CHECK(run.output.find("fits only because") == std::string::npos);
+}
+
+TEST_CASE("what both streams print is whole lines where they are one file", "[cli]") {
+  run_tessera("simulate " + llama + " --batch 8 --steps 1 -o big.tessera >both.txt 2>&1 #");
+  const std::string both = file_text("both.txt");
+  CHECK(both.find("\ntessera: rank 0 is out of memory") != std::string::npos);
+  CHECK(both.find("\ntessera: it would fit with") != std::string::npos);
 }
 
 TEST_CASE("the same options and seed write the same bytes, another seed others", "[cli]") {

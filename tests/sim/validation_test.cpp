@@ -64,7 +64,20 @@ TEST_CASE("options that no validated run had are named", "[error]") {
         }).find("its sharded_dtype is float32") != std::string::npos);
   CHECK(with([](auto& options, auto&) {
           options.training.accumulation = 512;
-        }).find("its steps have 1 to 1 micro-batches") != std::string::npos);
+        }).find("its steps have 1 micro-batch") != std::string::npos);
+}
+
+TEST_CASE("the nearest is of the same machine and scheme, and what was fitted to nothing is said",
+          "[error]") {
+  SimulatedRun run{"eager", "H100 SXM 80 GB", "dgx-h100", "fully_shard", 64, Numel{8'000'000'000}};
+  run.beside = {"nothing slows it down on purpose"};
+  const ErrorRange range = step_time_error(run);
+  CHECK(range.text.find("runs of torchtitan FSDP2") != std::string::npos);
+  CHECK(range.text.find("but its profile is torchtitan and it has 8 ranks and nothing slows") !=
+        std::string::npos);
+  CHECK(range.text.find("; systems that no profile was fitted to are within 28 % for 9 in 10 of "
+                        "46 runs; ") != std::string::npos);
+  CHECK(range.p90 == Approx(0.279));
 }
 
 TEST_CASE("collectives of one node say nothing of two, nor the other way round", "[error]") {

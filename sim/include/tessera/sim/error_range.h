@@ -19,7 +19,8 @@ struct SimulateOptions;
 
 struct ErrorRange {
   bool near = false;  // whether something like it was validated
-  double p90 = 0;    // of 10 validated ones, 9 are nearer: 0.1 is 10 %; of the nearest, unless near
+  double p90 = 0;    // of 10 validated ones, 9 are nearer: 0.1 is 10 %; unless near: of the nearest
+                     // or of all systems that nothing was fitted to, whichever is worse
   std::string text;  // a sentence
 };
 
