@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/report/memory_unit.h"
 #include "cli/report/recorded_part.h"
 #include "cli/report/report.h"
+#include "cli/report/run_table.h"
 #include "cli/report/table.h"
 
 namespace tessera::cli {
@@ -19,9 +19,8 @@ using analysis::RankMeans;
 using analysis::StepTime;
 using analysis::TimeShares;
 
-constexpr std::size_t groups_max = 4;  // columns of the memory table
-constexpr std::size_t steps_max = 12;  // rows of the table of steps
-constexpr std::size_t name_width_max = 70;
+constexpr std::size_t groups_max = 4;                                // columns of the memory table
+constexpr std::size_t steps_max = 12;                                // rows of the table of steps
 constexpr std::size_t path_operations_max = 6, path_others_max = 2;  // rows of a critical path
 
 // "1,234.567"; by integers, so that every place rounds alike.
@@ -45,86 +44,14 @@ std::string percent(Time part, Time whole) {
 
 std::string rate(double value) { return with_separators(static_cast<std::int64_t>(value)); }
 
-std::string shortened(const std::string& text) {
-  return text.size() <= name_width_max ? text : text.substr(0, name_width_max - 3) + "...";
-}
-
 // "0" or "0-63"
 std::string rank_range(Rank first, Rank end) {
   return end - first <= 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
 }
 
-// "mosaic: attention flash1, loss fused, without dropout"
-std::string profile_text(const nlohmann::json& profile) {
-  const auto word = [&](const char* key) {
-    return profile.contains(key) && profile[key].is_string() ? profile[key].get<std::string>()
-                                                             : "?";
-  };
-  std::string text = fmt::format("{}: {} attention, {} loss, {} allocator", word("name"),
-                                 word("attention"), word("loss"), word("allocator"));
-  if (profile.value("dropout", 1) == 0) text += ", no dropout";
-  return text;
-}
-
-// Traces of older versions have one sentence.
-std::vector<std::string> ranges_of(const nlohmann::json& validated) {
-  if (validated.is_string()) return {validated.get<std::string>()};
-  std::vector<std::string> out;
-  if (!validated.is_object()) return out;
-  for (const auto& [number, range] : validated.items()) {
-    if (range.is_object() && range.contains("text") && range["text"].is_string()) {
-      out.push_back(range["text"].get<std::string>());
-    }
-  }
-  return out;
-}
-
 // An imported trace that lacks members of its collectives cannot tell who waited.
 bool wait_known(const RunReport& report) {
   return report.run.backend != "import" || report.figures.shares.wait > 0;
-}
-
-bool out_of_memory(const RunReport& report) {
-  return std::any_of(
-      report.diagnostics.begin(), report.diagnostics.end(),
-      [](const storage::DiagnosticRow& row) { return row.code == name_of(Code::out_of_memory); });
-}
-
-Table run_table(const RunReport& report) {
-  const TraceRun& run = report.run;
-  Table table(run.name.empty() ? "Run" : shortened(run.name), {});
-  table.align_left();
-  const std::string parameters =
-      run.parameters > 0 ? with_separators(run.parameters) : "an unknown number of";
-  table.row({"model", fmt::format("{}, {} parameters in {} units",
-                                  run.model.empty() ? "not known" : shortened(run.model),
-                                  parameters, report.units)});
-  table.row({"scheme", run.scheme.empty() ? "not known" : run.scheme});
-  table.row({"cluster", fmt::format("{}, {} ranks, {} per node", run.cluster,
-                                    with_separators(run.ranks), run.ranks_per_node)});
-  const bool imported = run.backend == "import";
-  table.row({"backend", imported ? fmt::format("{}, tessera {}", run.backend, run.version)
-                                 : fmt::format("{}, tessera {}, seed {}", run.backend, run.version,
-                                               run.seed)});
-  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
-  const bool simulated = options.is_object() && options.contains("profile");
-  if (simulated && out_of_memory(report)) {
-    table.note(
-        "does not fit: all figures are those of GPUs with more memory; the diagnostics say when "
-        "and why");
-  }
-  if (simulated && options["profile"].is_object()) {
-    table.row({"profile", profile_text(options["profile"])});
-  }
-  if (simulated && options.contains("validated")) {
-    for (const std::string& range : ranges_of(options["validated"])) {
-      table.note("how sure: " + range);
-    }
-  }
-  if (run.tokens_per_step > 0) {
-    table.row({"batch", fmt::format("{} tokens per step", with_separators(run.tokens_per_step))});
-  }
-  return table;
 }
 
 std::string flops_per_second(double flops) {

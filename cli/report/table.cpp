@@ -36,6 +36,11 @@ std::string wrapped(const std::string& paragraph) {
 
 }  // namespace
 
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 70;
+  return name.size() <= most ? name : name.substr(0, most - 3) + "...";
+}
+
 std::string with_separators(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t first = value < 0 ? 1 : 0;

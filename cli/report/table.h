@@ -16,6 +16,9 @@ namespace tessera::cli {
 /// "8,030,261,248"
 std::string with_separators(std::int64_t value);
 
+/// A name of files that may be of any length: at most 70 bytes, the rest as "...".
+std::string shortened(const std::string& name);
+
 /// Text of files comes to the terminal through here: without control characters (printable.h).
 class Table {
  public:

@@ -69,7 +69,8 @@ void add_training(const SimulatedRun& run, const RunFamily& f, Differences& out)
   }
   if (run.frozen != f.frozen) {
     out.push_back({f.frozen.empty() ? "all its parameters are trained"
-                                    : fmt::format("it trains by {}", f.frozen)});
+                                    : fmt::format("it trains by {}", f.frozen),
+                   another_stack});
   }
   for (const auto& [name, value] : run.options) {
     const auto seen = f.options.find(name);
@@ -149,7 +150,8 @@ ErrorRange nearest(const std::vector<Family>& families, const char* number,
   Differences apart;
   for (const Family& family : families) {
     Differences here = differences_of(family);
-    if (found != nullptr && distance(here) >= distance(apart)) continue;
+    const int further = found == nullptr ? -1 : distance(here) - distance(apart);
+    if (further > 0 || (further == 0 && family.rows <= found->rows)) continue;
     found = &family;
     apart = std::move(here);
   }
@@ -212,7 +214,9 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
   const auto differences_of = [&](const CollectiveFamily& f) {
     Differences out;
     if (f.cluster != cluster) {
-      out.push_back({fmt::format("its cluster is {}{}", f.cluster, same(f) ? " as shipped" : "")});
+      // A changed machine is nearer to itself than to others.
+      out.push_back({fmt::format("its cluster is {}{}", f.cluster, same(f) ? " as shipped" : ""),
+                     same(f) ? 1 : another_machine});
     }
     if (f.operation != name_of(shape.kind)) {
       out.push_back({fmt::format("its operation is {}", f.operation)});
@@ -229,10 +233,7 @@ ErrorRange collective_error(const std::string& cluster, const CollectiveShape& s
     }
     return out;
   };
-  // A changed machine is nearer to itself than to others that also differ in one way.
-  std::vector<CollectiveFamily> families = validated().collectives;
-  std::stable_partition(families.begin(), families.end(), same);
-  return nearest(families, "time", differences_of, "row");
+  return nearest(validated().collectives, "time", differences_of, "row");
 }
 
 std::string name_unless_changed(const Cluster& cluster) {

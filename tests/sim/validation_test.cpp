@@ -72,6 +72,7 @@ TEST_CASE("the nearest is of the same machine and scheme, and what was fitted to
   SimulatedRun run{"eager", "H100 SXM 80 GB", "dgx-h100", "fully_shard", 64, Numel{8'000'000'000}};
   run.beside = {"nothing slows it down on purpose"};
   const ErrorRange range = step_time_error(run);
+  INFO(range.text);
   CHECK(range.text.find("runs of torchtitan FSDP2") != std::string::npos);
   CHECK(range.text.find("but its profile is torchtitan and it has 8 ranks and nothing slows") !=
         std::string::npos);
