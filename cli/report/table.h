@@ -7,14 +7,14 @@
 //   print(table.text(/*bold=*/false));
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tessera/analysis/text.h"
+
 namespace tessera::cli {
 
-/// "8,030,261,248"
-std::string with_separators(std::int64_t value);
+using analysis::with_separators;
 
 /// Text of files comes to the terminal through here: without control characters (printable.h).
 class Table {

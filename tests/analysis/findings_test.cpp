@@ -269,6 +269,8 @@ TEST_CASE("memory that is reserved and cannot be used is named first", "[analysi
   const auto findings = found({.row = [](Row& row, int, Rank) { row.reserved = 78LL << 30; }});
   REQUIRE_FALSE(findings.empty());
   CHECK(findings[0].kind == FindingKind::fragmentation);
+  // Simulated on beyond what there is, the run has failed before.
+  CHECK(found({.row = [](Row& row, int, Rank) { row.reserved = 178LL << 30; }}).empty());
 }
 
 }  // namespace
