@@ -52,11 +52,11 @@ void ComparePanel::find_causes(TraceModel& model, ViewState& state, bool patient
   if (comparison_) return;
   if (!job_.valid()) {
     job_ = std::async(std::launch::async,
-                      [a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {
+                      [this, a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {
                         using analysis::Trace;
                         TESSERA_ASSIGN(const Trace of_a, Trace::open(a, Trace::Check::later));
                         TESSERA_ASSIGN(const Trace of_b, Trace::open(b, Trace::Check::later));
-                        return analysis::compare(of_a, of_b);
+                        return analysis::compare(of_a, of_b, &stop_);
                       });
   }
   state.busy = true;

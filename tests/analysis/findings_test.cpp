@@ -212,7 +212,7 @@ TEST_CASE("a unit that is gathered too late is named first, with an op to look a
   const auto findings = found({.late_unit = 3});
   REQUIRE_FALSE(findings.empty());
   CHECK(findings[0].kind == FindingKind::late_gather);
-  CHECK(findings[0].title.find("layers.3 is gathered 0.50 ms too late in forward") == 0);
+  CHECK(findings[0].title.find("layers.3 is gathered 500 µs too late in forward") == 0);
   CHECK(findings[0].op >= 0);
   CHECK(findings[0].time);
 }
