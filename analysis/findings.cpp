@@ -53,7 +53,8 @@ void add_failures(const Trace& trace, std::vector<Finding>& out) {
     if (row.severity != Severity::error && row.severity != Severity::data_loss) continue;
     Finding& f = out.emplace_back();
     f.title = row.message;
-    f.evidence = fmt::format("The run reported {} at {}.", row.code, moment_text(row.time, 100'000));
+    f.evidence =
+        fmt::format("The run reported {} at {}.", row.code, moment_text(row.time, 100'000));
     if (row.code == "out_of_memory") {
       f.advice =
           "Shard or free more: --reshard-after-forward always, --checkpointing full, a smaller "
@@ -216,7 +217,8 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
   f.title =
       fmt::format("Collectives alone take {:.1f} % of the step", 100 * shares.exposed_share());
   f.evidence = fmt::format(
-      "In {} of {} per step, mean over ranks, nothing is computed meanwhile; {} of that are waiting "
+      "In {} of {} per step, mean over ranks, nothing is computed meanwhile; {} of that are "
+      "waiting "
       "for others, and compute takes {}.",
       time_text(shares.exposed), time_text(shares.step),
       time_text(std::min(shares.wait, shares.exposed)), time_text(shares.compute));

@@ -16,7 +16,7 @@ struct Unit {
 };
 
 // Ascending; each is used up to 999.5 of it.
-constexpr std::array units = {Unit{1, "ns"}, Unit{1e3, "µs"},  Unit{1e6, "ms"},
+constexpr std::array units = {Unit{1, "ns"},  Unit{1e3, "µs"},   Unit{1e6, "ms"},
                               Unit{1e9, "s"}, Unit{6e10, "min"}, Unit{3.6e12, "h"}};
 
 }  // namespace
@@ -34,11 +34,12 @@ std::string time_text(Time ns) {
 
 std::string moment_text(Time time, Time range) {
   constexpr int most_decimals = 3;
-  const double finest = static_cast<double>(std::max<Time>(range, 1)) / 100;
   std::size_t k = 3;  // s: minutes have no decimals that people read
   const auto decimals = [&] {
-    const double digits = std::ceil(-std::log10(finest / units[k].ns) - 1e-9);
-    return units[k].ns > 1 ? std::max(0, static_cast<int>(digits)) : 0;
+    int digits = 0;
+    auto finest = static_cast<double>(std::max<Time>(range, 1));  // hundredths
+    for (; units[k].ns > 1 && finest < 100 * units[k].ns; finest *= 10) ++digits;
+    return digits;
   };
   while (k > 0 &&
          (decimals() > most_decimals || units[k].ns > std::abs(static_cast<double>(time)))) {

@@ -153,7 +153,7 @@ Table step_table(const RunReport& report) {
   }
   if (report.figures.steps.size() > steps_max) {
     table.note(fmt::format("and {} more", with_separators(static_cast<std::int64_t>(
-                                         report.figures.steps.size() - steps_max))));
+                                              report.figures.steps.size() - steps_max))));
   }
   return table;
 }

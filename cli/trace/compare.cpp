@@ -33,9 +33,7 @@ constexpr std::size_t causes_max = 3;
 std::string ms(Time time) {
   return with_separators(fmt::format("{:.3f}", static_cast<double>(time) * 1e-6));
 }
-std::string signed_ms(Time time) {
-  return (time < 0 ? "-" : "+") + ms(std::abs(time));
-}
+std::string signed_ms(Time time) { return (time < 0 ? "-" : "+") + ms(std::abs(time)); }
 
 Table parts_table(const Comparison& c) {
   Table table("Step, ms", {"", "A", "B", "B - A"});

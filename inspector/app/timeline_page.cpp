@@ -6,9 +6,9 @@
 
 #include "inspector/details/details_panel.h"
 #include "inspector/memory/memory_panel.h"
-#include "inspector/widgets/gutter.h"
 #include "inspector/timeline/note_flags.h"
 #include "inspector/timeline/time_header.h"
+#include "inspector/widgets/gutter.h"
 
 namespace tessera::inspector {
 namespace {
@@ -38,8 +38,8 @@ void TimelinePage::draw(Surface& ui, TraceModel& model, ViewState& state, const 
   const float wanted = std::min(ui.theme.px(chosen), share_most * box.width());
   const bool column = box.width() > 2 * ui.theme.px(details_width) && !layout.hides_details;
   const float side = column ? box.max.x - wanted : box.max.x + gap;  // its left edge
-  state.gutter = parts_.timeline ? gutter_of(ui, model, state.rank, side - box.min.x, 0)
-                                 : least_gutter_px;
+  state.gutter =
+      parts_.timeline ? gutter_of(ui, model, state.rank, side - box.min.x, 0) : least_gutter_px;
   const float head = std::min(box.min.y + time_header_height(ui), box.max.y);
   const float split = split_of(ui, model, state, {{box.min.x, head}, {side - gap, box.max.y}});
   draw_time_header(ui, model, state, {box.min, {side - gap, head}});

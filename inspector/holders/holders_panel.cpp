@@ -122,12 +122,12 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                                    ? " of " + format_memory(model.run().memory_per_rank)
                                    : "";
   const std::string title =
-      fails_ ? fmt::format("Rank {} had no room for {} at {}", state.rank,
-                           request_text(model.buffers(), shortage_->buffer),
-                           moment(shortage_->time))
-             : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
-                           format_memory(moment_.allocated), capacity, moment(moment_.time),
-                           pointed_ ? "at the cursor" : "the highest moment in view");
+      fails_
+          ? fmt::format("Rank {} had no room for {} at {}", state.rank,
+                        request_text(model.buffers(), shortage_->buffer), moment(shortage_->time))
+          : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
+                        format_memory(moment_.allocated), capacity, moment(moment_.time),
+                        pointed_ ? "at the cursor" : "the highest moment in view");
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
   if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});

@@ -31,8 +31,8 @@ inline constexpr float least_gutter_px = 92;
 struct ViewState {
   TimeView time;
   float gutter = least_gutter_px;  // where the axis begins, from the panel's left, at scale 1
-  std::string panel = "all";  // the name of what fills the screen (app/panels.h)
-  Rank rank = 0;              // the opened rank
+  std::string panel = "all";       // the name of what fills the screen (app/panels.h)
+  Rank rank = 0;                   // the opened rank
   std::optional<SpanRef> selection;
   std::optional<SpanRef> hovered;                 // this frame
   std::optional<std::pair<Time, Time>> measured;  // a range that somebody marked

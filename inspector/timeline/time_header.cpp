@@ -102,7 +102,8 @@ void draw_minimap(const Surface& ui, const TraceModel& model, ViewState& state, 
 }
 
 void draw_ruler_labels(const Surface& ui, ViewState& state, const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   const Ruler shown = ruler_of(ui, state, stretch.width);
   const float y = box.min.y + ui.theme.px(5);
   // The base of offsets stands in the gutter, or left of the first tick if it is too long.
@@ -155,7 +156,8 @@ void draw_time_header(Surface& ui, TraceModel& model, ViewState& state, const Bo
 }
 
 void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float right = stretch.left + stretch.width;
   const auto x_of = [&](Time time) {
@@ -176,7 +178,8 @@ void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state
 
 void draw_measured(const Surface& ui, ViewState& state, const Box& box) {
   if (!state.measured) return;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   const auto [begin, end] = *state.measured;
   const float right = stretch.left + stretch.width;
   const auto x_of = [&](Time time) {
@@ -199,7 +202,8 @@ void draw_measured(const Surface& ui, ViewState& state, const Box& box) {
 
 void draw_problem_marks(const Surface& ui, const TraceModel& model, const ViewState& state,
                         const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   for (const Problem& problem : model.problems()) {
     if (!problem.time || *problem.time < state.time.from() || *problem.time > state.time.to()) {
       continue;

@@ -6,10 +6,10 @@
 // Memory is the most that the process has had: of one panel only where it is the only one.
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 
 #include "inspector/app/app.h"
@@ -23,11 +23,10 @@ namespace {
 constexpr int warm_frames = 20, frames = 120;
 constexpr Time settles_ns = 20'000'000'000;  // at most, of what threads find out
 
-// Of this thread; getrusage and schedstat may count ticks of milliseconds.
 double cpu_ms() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+  std::int64_t ns = 0;  // getrusage counts ticks of milliseconds
+  std::ifstream("/proc/thread-self/schedstat") >> ns;
+  return 1e-6 * static_cast<double>(ns);
 }
 
 /// At most so far, of all threads.
@@ -95,6 +94,5 @@ int main(int count, char** words) {
     return 2;
   }
   const float scale = count > 3 ? std::strtof(words[3], nullptr) : 1.0F;
-  return tessera::inspector::measure(words[1], width, height, scale,
-                                     count > 4 ? words[4] : "");
+  return tessera::inspector::measure(words[1], width, height, scale, count > 4 ? words[4] : "");
 }

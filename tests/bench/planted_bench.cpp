@@ -22,11 +22,15 @@
 #include "tessera/comm_hook.h"
 #include "tessera/sim/simulate.h"
 #include "tessera/storage/trace_writer.h"
+#include "tests/bench/held_sink.h"
 
 namespace {
 
 using namespace tessera;  // a program, not a library
 using analysis::FindingKind;
+using bench::Computed;
+using bench::Held;
+using bench::HeldSink;
 
 template <class T>
 T good(Result<T> result) {
@@ -34,53 +38,6 @@ T good(Result<T> result) {
   return std::move(result).value();
 }
 void good(const Status& status) { TESSERA_ASSERT(status.ok(), status.message().c_str()); }
-
-/// What a rank holds at the peak of a step, instead of what it does.
-using Held = std::function<Bytes(std::int32_t step, Rank rank, Bytes peak)>;
-/// How long a rank computes in a step, instead of how long it does.
-using Computed = std::function<Time(std::int32_t step, Rank rank, Time compute)>;
-
-/// Passes a recording on, but for peaks of memory and times of computing.
-class HeldSink final : public TraceSink {
- public:
-  HeldSink(TraceSink& to, Held held, Computed computed)
-      : to_(to), held_(std::move(held)), computed_(std::move(computed)) {}
-
-  void begin(const TraceRun& run) override { to_.begin(run); }
-  void stream(const TraceStream& stream) override { to_.stream(stream); }
-  void communicator(const TraceCommunicator& c) override { to_.communicator(c); }
-  void unit(const TraceUnit& unit) override { to_.unit(unit); }
-  void op(const TraceOp& op) override { to_.op(op); }
-  void spans(const SpanBatch& spans) override { to_.spans(spans); }
-  void kernel(const TraceKernel& kernel) override { to_.kernel(kernel); }
-  void buffer(const TraceBuffer& buffer) override { to_.buffer(buffer); }
-  void memory(std::span<const MemorySample> samples) override { to_.memory(samples); }
-  void peak_memory(const PeakMemory& peak) override { to_.peak_memory(peak); }
-  void rank_steps(const RankStepBatch& steps) override {
-    std::vector<Bytes> held;
-    for (std::size_t rank = 0; rank < steps.peak_allocated.size(); ++rank) {
-      held.push_back(held_(steps.step, static_cast<Rank>(rank), steps.peak_allocated[rank]));
-    }
-    std::vector<Time> computed;
-    for (std::size_t rank = 0; rank < steps.compute.size(); ++rank) {
-      computed.push_back(computed_(steps.step, static_cast<Rank>(rank), steps.compute[rank]));
-    }
-    RankStepBatch changed = steps;
-    changed.peak_allocated = held;
-    changed.compute = computed;
-    to_.rank_steps(changed);
-  }
-  void diagnostic(const TraceDiagnostic& diagnostic) override { to_.diagnostic(diagnostic); }
-  void memory_shortage(const TraceMemoryShortage& shortage) override {
-    to_.memory_shortage(shortage);
-  }
-  Status finish() override { return to_.finish(); }
-
- private:
-  TraceSink& to_;
-  Held held_;
-  Computed computed_;
-};
 
 struct Setup {
   const char* name;
@@ -297,7 +254,8 @@ void find_leaks(Bench& bench) {
 /// Schemes and machines that the other groups do not have.
 std::vector<Setup> other_setups() {
   return {{"full_shard, A100", 2, Fsdp1Options{}, "dgx-a100"},
-          {"shard_grad_op, V100", 2, Fsdp1Options{.strategy = ShardingStrategy::shard_grad_op}, "dgx-2"},
+          {"shard_grad_op, V100", 2, Fsdp1Options{.strategy = ShardingStrategy::shard_grad_op},
+           "dgx-2"},
           {"zero1, A100", 2, Zero12Options{.stage = 1}, "dgx-a100"},
           {"zero2, H100", 2, Zero12Options{.stage = 2}},
           {"sharded_data_parallel, A100", 1, ShardedDataParallelOptions{}, "dgx-a100"}};

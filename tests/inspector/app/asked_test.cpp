@@ -72,23 +72,23 @@ struct Walk {
 };
 
 TEST_CASE("collectives in view are those that SQL sums up", "[inspector][app][asked]") {
-  const std::string trace = GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3",
-                                     "scheme-hybrid_shard");
+  const std::string trace =
+      GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3", "scheme-hybrid_shard");
   INFO(trace);
   Walk walk(trace, "communication", "", 7);
   walk.session.click("communication/view");
   walk.session.click("communication/by unit");
   for (int k = 0; k < 20; ++k) {
     walk.look_anywhere();
-    const Rows rows =
-        ask(*walk.asked, "SELECT unit, kind, count(*), sum(bytes), sum(duration), sum(wait), "
-                         "sum(transfer), sum(exposed) FROM op_rank WHERE wait IS NOT NULL AND " +
-                             walk.in_view() + " GROUP BY unit, kind");
+    const Rows rows = ask(*walk.asked,
+                          "SELECT unit, kind, count(*), sum(bytes), sum(duration), sum(wait), "
+                          "sum(transfer), sum(exposed) FROM op_rank WHERE wait IS NOT NULL AND " +
+                              walk.in_view() + " GROUP BY unit, kind");
     Said expected, shown;
     for (const auto& row : rows) {
       const auto texts = query::texts_of(row);
-      expected[texts[0] + " " + texts[1]] = fmt::format("{},{},{},{},{},{}", texts[2], texts[3], texts[4],
-                                                   texts[5], texts[6], texts[7]);
+      expected[texts[0] + " " + texts[1]] = fmt::format("{},{},{},{},{},{}", texts[2], texts[3],
+                                                        texts[4], texts[5], texts[6], texts[7]);
     }
     if (!expected.empty()) {
       std::string copied;
@@ -105,8 +105,8 @@ TEST_CASE("collectives in view are those that SQL sums up", "[inspector][app][as
         std::istringstream of(line);
         for (std::string cell; std::getline(of, cell, ',');) cells.push_back(cell);
         REQUIRE(cells.size() == 13);
-        shown[cells[0] + " " + cells[1]] = fmt::format("{},{},{},{},{},{}", cells[5], cells[6], cells[7],
-                                                  cells[8], cells[9], cells[10]);
+        shown[cells[0] + " " + cells[1]] = fmt::format("{},{},{},{},{},{}", cells[5], cells[6],
+                                                       cells[7], cells[8], cells[9], cells[10]);
       }
     }
     INFO(walk.in_view());
@@ -115,8 +115,8 @@ TEST_CASE("collectives in view are those that SQL sums up", "[inspector][app][as
 }
 
 TEST_CASE("details of an operation are what SQL says of it", "[inspector][app][asked]") {
-  const std::string trace = GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3",
-                                     "scheme-hybrid_shard");
+  const std::string trace =
+      GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3", "scheme-hybrid_shard");
   INFO(trace);
   Walk walk(trace, "timeline", "", 11);
   auto& state = walk.session.state();
@@ -127,8 +127,8 @@ TEST_CASE("details of an operation are what SQL says of it", "[inspector][app][a
                           "bytes FROM op_rank WHERE " +
                               walk.in_view() + " AND duration > 0 ORDER BY op");
     if (rows.empty()) continue;
-    const auto& row = rows[static_cast<std::size_t>(
-        walk.random.below(static_cast<std::int64_t>(rows.size())))];
+    const auto& row =
+        rows[static_cast<std::size_t>(walk.random.below(static_cast<std::int64_t>(rows.size())))];
     const auto op = static_cast<std::int32_t>(number(row[0]));
     state.selection = walk.session.app->model().find(state.rank, op);
     REQUIRE(state.selection);
@@ -154,8 +154,8 @@ TEST_CASE("details of an operation are what SQL says of it", "[inspector][app][a
 }
 
 TEST_CASE("memory at the cursor is what the samples come to by then", "[inspector][app][asked]") {
-  const std::string trace = GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3",
-                                     "out-of-memory");
+  const std::string trace =
+      GENERATE("gpt2-8-h100", "offload-nvme", "torch-fsdp2", "scheme-zero3", "out-of-memory");
   INFO(trace);
   Walk walk(trace, "timeline", "holders", 13);
   auto& state = walk.session.state();
@@ -168,10 +168,10 @@ TEST_CASE("memory at the cursor is what the samples come to by then", "[inspecto
         rows.min.y + 4);
     walk.session.steps(3);
     REQUIRE(state.cursor);
-    const Rows held = ask(*walk.asked,
-                          fmt::format("SELECT memory_class, sum(delta) FROM memory_sample WHERE "
-                                      "rank = {} AND time <= {} GROUP BY memory_class",
-                                      state.rank, *state.cursor));
+    const Rows held =
+        ask(*walk.asked, fmt::format("SELECT memory_class, sum(delta) FROM memory_sample WHERE "
+                                     "rank = {} AND time <= {} GROUP BY memory_class",
+                                     state.rank, *state.cursor));
     Said expected, shown;
     for (const auto& row : held) {
       // What one stream frees may come, in the order of time, before another has it.

@@ -74,8 +74,8 @@ struct Comparison {
 };
 
 /// Reads the spans of the ranks that both have recorded, one after the other. Fails:
-/// invalid_argument (no step that both have), what the readers report; cancelled, soon after `stop` is
-/// true.
+/// invalid_argument (no step that both have), what the readers report; cancelled, soon after `stop`
+/// is true.
 Result<Comparison> compare(const Trace& a, const Trace& b, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace tessera::analysis
