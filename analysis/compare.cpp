@@ -84,12 +84,15 @@ void add_operations(const Trace& trace, const TimesOfOps& times, const ComparedS
   }
 }
 
-Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks,
-                     const ComparedSteps& steps) {
+Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const ComparedSteps& steps,
+                     const std::atomic<bool>* stop) {
   Run run{&trace, TimesOfOps(trace.ops().size()), {}, {}, {}, {}};
   TESSERA_ASSIGN(run.summary, means_of_steps(trace, steps, run.steps));
   run.late = late_rank_of(run.summary);
-  for (const Rank rank : ranks) TESSERA_TRY(add_rank(trace, rank, steps, run.times));
+  for (const Rank rank : ranks) {
+    if (stop != nullptr && *stop) return Status(Code::cancelled, "The comparison was stopped.");
+    TESSERA_TRY(add_rank(trace, rank, steps, run.times));
+  }
   const auto recorded = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1));
   add_operations(trace, run.times, steps, recorded, run.steps);
   const Time shared = recorded * steps.count();
@@ -338,14 +341,6 @@ void add_only(const Trace& trace, const std::vector<std::size_t>& indices, bool 
   for (const auto& [named, count] : groups) out.only.push_back({in_a, text_of(named), count});
 }
 
-std::vector<Rank> recorded_in_both(const Trace& a, const Trace& b) {
-  std::vector<Rank> ranks;
-  std::set_intersection(a.run().recorded_ranks.begin(), a.run().recorded_ranks.end(),
-                        b.run().recorded_ranks.begin(), b.run().recorded_ranks.end(),
-                        std::back_inserter(ranks));
-  return ranks;
-}
-
 }  // namespace
 
 double Comparison::matched_share() const {
@@ -353,7 +348,7 @@ double Comparison::matched_share() const {
   return all > 0 ? 2 * static_cast<double>(matched) / all : 1;
 }
 
-Result<Comparison> compare(const Trace& a, const Trace& b) {
+Result<Comparison> compare(const Trace& a, const Trace& b, const std::atomic<bool>* stop) {
   Comparison out;
   out.steps = std::min(a.step_count(), b.step_count());
   if (out.steps == 0) {
@@ -377,8 +372,8 @@ Result<Comparison> compare(const Trace& a, const Trace& b) {
   out.other_reason = std::count_if(pairs.pairs.begin(), pairs.pairs.end(),
                                    [](const OpPair& pair) { return !pair.same_reason; });
   out.ranks = recorded_in_both(a, b);
-  TESSERA_ASSIGN(const Run run_a, read_run(a, out.ranks, steps));
-  TESSERA_ASSIGN(const Run run_b, read_run(b, out.ranks, steps));
+  TESSERA_ASSIGN(const Run run_a, read_run(a, out.ranks, steps, stop));
+  TESSERA_ASSIGN(const Run run_b, read_run(b, out.ranks, steps, stop));
   out.a = run_a.parts;
   out.b = run_b.parts;
   const auto shared = static_cast<Time>(std::max<std::size_t>(out.ranks.size(), 1)) * steps.count();

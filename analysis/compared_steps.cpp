@@ -2,6 +2,7 @@
 #include "analysis/compared_steps.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tessera/analysis/median.h"
 
@@ -60,6 +61,14 @@ LateRank late_rank_of(const RankMeansOfSteps& means) {
   const auto k = static_cast<std::size_t>(most - busy.begin());
   const Time late = *most - median(busy);
   return {means.ranks[k], late, 2 * (means.compute[k] - median(means.compute)) >= late};
+}
+
+std::vector<Rank> recorded_in_both(const Trace& a, const Trace& b) {
+  std::vector<Rank> ranks;
+  std::set_intersection(a.run().recorded_ranks.begin(), a.run().recorded_ranks.end(),
+                        b.run().recorded_ranks.begin(), b.run().recorded_ranks.end(),
+                        std::back_inserter(ranks));
+  return ranks;
 }
 
 /// What `rank_step` says of the steps: means over all of them, and each by itself.

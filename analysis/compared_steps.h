@@ -44,6 +44,8 @@ struct BySteps {
   }
 };
 
+std::vector<Rank> recorded_in_both(const Trace& a, const Trace& b);
+
 /// Means over all of them; adds each by itself to `by`. Fails: as Trace::for_each_step.
 Result<RankMeansOfSteps> means_of_steps(const Trace& trace, const ComparedSteps& steps,
                                         BySteps& by);

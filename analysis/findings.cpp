@@ -13,6 +13,7 @@
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
 #include "tessera/analysis/run.h"
+#include "tessera/analysis/text.h"
 
 namespace tessera::analysis {
 namespace {
@@ -24,7 +25,6 @@ constexpr double nearly_full = 0.9;  // of the capacity
 constexpr double unused_min = 0.15;  // of what is reserved
 constexpr double exposed_min = 0.5;  // of the step
 
-double ms(Time ns) { return static_cast<double>(ns) / 1e6; }
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 std::string ranks_of(const Outlier& o) {
@@ -53,7 +53,8 @@ void add_failures(const Trace& trace, std::vector<Finding>& out) {
     if (row.severity != Severity::error && row.severity != Severity::data_loss) continue;
     Finding& f = out.emplace_back();
     f.title = row.message;
-    f.evidence = fmt::format("The run reported {} at {:.3f} ms.", row.code, ms(row.time));
+    f.evidence =
+        fmt::format("The run reported {} at {}.", row.code, moment_text(row.time, 100'000));
     if (row.code == "out_of_memory") {
       f.advice =
           "Shard or free more: --reshard-after-forward always, --checkpointing full, a smaller "
@@ -119,8 +120,8 @@ void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& t
                         text_of_ranks(parted->slow, /*begins=*/true), claim.do_together,
                         100 * parted->excess);
   f.evidence =
-      fmt::format("{:.2f} ms above the others' {:.2f} ms in {} steps; {}.", ms(parted->difference),
-                  ms(parted->usual), parted->steps, claim.consequence);
+      fmt::format("{} above the others' {} in {} steps; {}.", time_text(parted->difference),
+                  time_text(parted->usual), parted->steps, claim.consequence);
   f.advice = claim.advice;
   f.cost = cost;
   f.rank = parted->slow.front();
@@ -143,8 +144,8 @@ Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>
     f.title =
         fmt::format("{} {} {:.1f} % longer than usual", ranks_of(o),
                     o.first_rank == o.last_rank ? claim.does : claim.do_together, 100 * o.excess);
-    f.evidence = fmt::format("{:.2f} ms above the median rank's {:.2f} ms {}; {}.",
-                             ms(o.difference), ms(usual.median), steps_of(o), claim.consequence);
+    f.evidence = fmt::format("{} above the median rank's {} {}; {}.", time_text(o.difference),
+                             time_text(usual.median), steps_of(o), claim.consequence);
     f.advice = claim.advice;
     f.cost = cost;
     f.rank = o.first_rank;
@@ -188,7 +189,9 @@ Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
       rows.peak_reserved.begin());
   const auto reserved = static_cast<double>(rows.peak_reserved[worst].value);
   const auto unused = reserved - static_cast<double>(rows.peak_allocated[worst].value);
-  if (reserved < nearly_full * capacity || unused < unused_min * reserved) return {};
+  // A run that goes on beyond its capacity has failed: what it held then says nothing.
+  if (reserved < nearly_full * capacity || reserved > capacity) return {};
+  if (unused < unused_min * reserved) return {};
   Finding& f = out.emplace_back();
   f.kind = FindingKind::fragmentation;
   f.title = fmt::format("{:.1f} GiB of memory are reserved but cannot be used",
@@ -214,10 +217,11 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
   f.title =
       fmt::format("Collectives alone take {:.1f} % of the step", 100 * shares.exposed_share());
   f.evidence = fmt::format(
-      "In {:.2f} of {:.2f} ms per step, mean over ranks, nothing is computed meanwhile; {:.2f} ms "
-      "of that are waiting for others, and compute takes {:.2f} ms.",
-      ms(shares.exposed), ms(shares.step), ms(std::min(shares.wait, shares.exposed)),
-      ms(shares.compute));
+      "In {} of {} per step, mean over ranks, nothing is computed meanwhile; {} of that are "
+      "waiting "
+      "for others, and compute takes {}.",
+      time_text(shares.exposed), time_text(shares.step),
+      time_text(std::min(shares.wait, shares.exposed)), time_text(shares.compute));
   f.advice =
       "Give each rank more to compute, by a larger --batch or fewer --nodes, or keep collectives "
       "inside of nodes by --shard-group.";

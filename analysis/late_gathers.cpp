@@ -10,6 +10,7 @@
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
 #include "tessera/analysis/spans.h"
+#include "tessera/analysis/text.h"
 
 namespace tessera::analysis {
 namespace {
@@ -103,13 +104,13 @@ Status add_late_gathers(const Trace& trace, Time step_time, std::vector<Finding>
       if (static_cast<double>(late) <= usual.reach || cost < cost_min_of_gather) continue;
       Finding& f = out.emplace_back();
       f.kind = FindingKind::late_gather;
-      f.title = fmt::format("{} is gathered {:.2f} ms too late in {}", std::get<std::string>(key),
-                            static_cast<double>(late) / 1e6, name_of(phase));
+      f.title = fmt::format("{} is gathered {} too late in {}", std::get<std::string>(key),
+                            time_text(late), name_of(phase));
       f.evidence = fmt::format(
-          "On rank {} nothing is computed during {:.2f} ms of its all_gather a step, of other "
-          "units "
-          "{:.2f} ms; it is {}issued ahead of its use.",
-          rank, static_cast<double>(gather.exposed / steps) / 1e6, usual.median / 1e6,
+          "On rank {} nothing is computed during {} of its all_gather a step, of other units {}; "
+          "it "
+          "is {}issued ahead of its use.",
+          rank, time_text(gather.exposed / steps), time_text(static_cast<Time>(usual.median)),
           gather.ahead ? "" : "not ");
       f.advice = advice_of(trace.run(), phase);
       f.cost = cost;

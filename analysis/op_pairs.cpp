@@ -34,35 +34,39 @@ ByLikeness by_likeness(const std::vector<storage::OpRow>& ops,
   return groups;
 }
 
-std::vector<std::size_t> all_of(const std::vector<storage::OpRow>& ops, std::int32_t first,
-                                std::int32_t end, bool collectives) {
-  std::vector<std::size_t> indices;
+/// What is paired of [first, end), by step: operations of two steps are never alike, and those of
+/// one are few however long the run is.
+std::map<std::int32_t, std::vector<std::size_t>> by_step(const std::vector<storage::OpRow>& ops,
+                                                         std::int32_t first, std::int32_t end,
+                                                         bool collectives) {
+  std::map<std::int32_t, std::vector<std::size_t>> steps;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const bool within = ops[i].step >= first && ops[i].step < end;
     const bool wanted = collectives ? is_collective(ops[i].kind) : takes_time(ops[i].kind);
-    if (within && wanted) indices.push_back(i);
+    if (within && wanted) steps[ops[i].step].push_back(i);
   }
-  return indices;
+  return steps;
 }
 
-/// Pairs what is alike, by its number among its like; what is left stays in only_a and only_b.
+/// Pairs what is alike, by its number among its like; what is left stays in `left_a`, `left_b`.
 void pair_left(const std::vector<storage::OpRow>& a, const std::vector<storage::OpRow>& b,
-               bool with_reason, OpPairs& pairs) {
-  const ByLikeness of_a = by_likeness(a, pairs.only_a, with_reason);
-  ByLikeness of_b = by_likeness(b, pairs.only_b, with_reason);
-  pairs.only_a.clear();
-  pairs.only_b.clear();
+               bool with_reason, std::vector<std::size_t>& left_a, std::vector<std::size_t>& left_b,
+               std::vector<OpPair>& pairs) {
+  const ByLikeness of_a = by_likeness(a, left_a, with_reason);
+  ByLikeness of_b = by_likeness(b, left_b, with_reason);
+  left_a.clear();
+  left_b.clear();
   for (const auto& [like, indices] : of_a) {
     std::vector<std::size_t>& others = of_b[like];
     const std::size_t both = std::min(indices.size(), others.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (i < both) pairs.pairs.push_back({indices[i], others[i], with_reason});
-      if (i >= both) pairs.only_a.push_back(indices[i]);
+      if (i < both) pairs.push_back({indices[i], others[i], with_reason});
+      if (i >= both) left_a.push_back(indices[i]);
     }
     others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(both));
   }
   for (const auto& [like, indices] : of_b) {
-    pairs.only_b.insert(pairs.only_b.end(), indices.begin(), indices.end());
+    left_b.insert(left_b.end(), indices.begin(), indices.end());
   }
 }
 
@@ -78,10 +82,16 @@ OpPairs pair_ops(const std::vector<storage::OpRow>& a, const std::vector<storage
                  bool collectives_only, std::int32_t first, std::int32_t end) {
   OpPairs pairs;
   pairs.collectives_only = collectives_only;
-  pairs.only_a = all_of(a, first, end, collectives_only);
-  pairs.only_b = all_of(b, first, end, collectives_only);
-  pair_left(a, b, true, pairs);
-  pair_left(a, b, false, pairs);
+  auto steps_a = by_step(a, first, end, collectives_only);
+  auto steps_b = by_step(b, first, end, collectives_only);
+  for (const auto& [step, of_b] : steps_b) steps_a[step];  // both have all
+  for (auto& [step, left_a] : steps_a) {
+    std::vector<std::size_t>& left_b = steps_b[step];
+    pair_left(a, b, true, left_a, left_b, pairs.pairs);
+    pair_left(a, b, false, left_a, left_b, pairs.pairs);
+    pairs.only_a.insert(pairs.only_a.end(), left_a.begin(), left_a.end());
+    pairs.only_b.insert(pairs.only_b.end(), left_b.begin(), left_b.end());
+  }
   return pairs;
 }
 

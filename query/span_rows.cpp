@@ -107,9 +107,16 @@ constexpr std::array op_rank_columns = {ColumnKind{"rank", "INTEGER", Bound::ran
 class OpRankRows : public LaneRows {
  public:
   Status load(Source& source, Rank rank, const Wanted& wanted) override {
-    // What is exposed depends on the streams that compute.
+    // What is exposed depends on the streams that compute, also beyond the range: a collective at
+    // its edge is hidden there, too.
     TESSERA_TRY(load_lanes(source, rank, wanted, true));
-    compute_ = analysis::compute_lanes(trace(), lanes());
+    const auto [from, to] = collectives_in(wanted);
+    const bool whole = from >= wanted.from && to <= wanted.to;
+    beyond_.clear();
+    if (!whole) {
+      TESSERA_ASSIGN(beyond_, trace().reader().lanes(rank, from, to));
+    }
+    compute_ = analysis::compute_lanes(trace(), whole ? lanes() : beyond_);
     return {};
   }
   void value(std::size_t row, int column, Cell& cell) const override {
@@ -136,6 +143,19 @@ class OpRankRows : public LaneRows {
  private:
   static constexpr int first_fact = 15;
 
+  /// From the begin of the first to the end of the last, at least what is wanted.
+  std::pair<Time, Time> collectives_in(const Wanted& wanted) const {
+    Time from = wanted.from, to = wanted.to;
+    for (std::size_t row = 0; row < size(); ++row) {
+      const Lane& in = lane(row);
+      const std::size_t i = index(row);
+      if (!is_collective(trace().op(in.op[i]).kind)) continue;
+      from = std::min(from, in.begin[i]);
+      to = std::max(to, in.end[i]);
+    }
+    return {from, to};
+  }
+
   void of_op(std::size_t row, int column, Cell& cell) const {
     const Lane& from = lane(row);
     const storage::OpRow& op = trace().op(from.op[index(row)]);
@@ -158,6 +178,7 @@ class OpRankRows : public LaneRows {
     }
   }
 
+  std::vector<Lane> beyond_;  // of the range, where collectives go on there
   std::vector<const Lane*> compute_;
 };
 

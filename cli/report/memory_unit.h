@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/analysis/text.h"
 #include "tessera/types.h"
 
 namespace tessera::cli {
@@ -17,7 +18,8 @@ struct MemoryUnit {
   explicit MemoryUnit(Bytes largest) : large(largest.value >= std::int64_t{1} << 30) {}
   const char* name() const { return large ? "GiB" : "MiB"; }
   std::string operator()(Bytes bytes) const {
-    return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << (large ? 30 : 20)));
+    return analysis::with_separators(
+        fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << (large ? 30 : 20))));
   }
   /// As shown, so that differences of what is shown are what is shown.
   Bytes rounded(Bytes bytes) const {

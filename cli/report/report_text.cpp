@@ -90,7 +90,8 @@ Table step_table(const RunReport& report) {
                milliseconds(step.max), fmt::format("{}", step.slowest)});
   }
   if (report.figures.steps.size() > steps_max) {
-    table.note(fmt::format("and {} more", report.figures.steps.size() - steps_max));
+    table.note(fmt::format("and {} more", with_separators(static_cast<std::int64_t>(
+                                              report.figures.steps.size() - steps_max))));
   }
   return table;
 }

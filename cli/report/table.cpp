@@ -41,13 +41,6 @@ std::string shortened(const std::string& name) {
   return name.size() <= most ? name : name.substr(0, most - 3) + "...";
 }
 
-std::string with_separators(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  const std::size_t first = value < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 Table::Table(const std::string& heading, std::vector<std::string> columns)
     : heading_(printable(heading)), columns_(columns.size()) {
   if (!columns.empty()) rows_.push_back(std::move(columns));

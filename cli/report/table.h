@@ -7,14 +7,14 @@
 //   print(table.text(/*bold=*/false));
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tessera/analysis/text.h"
+
 namespace tessera::cli {
 
-/// "8,030,261,248"
-std::string with_separators(std::int64_t value);
+using analysis::with_separators;
 
 /// A name of files that may be of any length: at most 70 bytes, the rest as "...".
 std::string shortened(const std::string& name);

@@ -30,10 +30,10 @@ Exit codes: 0 done, 2 bad input.)";
 
 constexpr std::size_t causes_max = 3;
 
-std::string ms(Time time) { return fmt::format("{:.3f}", static_cast<double>(time) * 1e-6); }
-std::string signed_ms(Time time) {
-  return fmt::format("{:+.3f}", static_cast<double>(time) * 1e-6);
+std::string ms(Time time) {
+  return with_separators(fmt::format("{:.3f}", static_cast<double>(time) * 1e-6));
 }
+std::string signed_ms(Time time) { return (time < 0 ? "-" : "+") + ms(std::abs(time)); }
 
 Table parts_table(const Comparison& c) {
   Table table("Step, ms", {"", "A", "B", "B - A"});
@@ -79,7 +79,7 @@ Table causes_table(const Comparison& c) {
 }
 
 std::string mib(Bytes bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << 20));
+  return with_separators(fmt::format("{:.2f}", static_cast<double>(bytes.value) / (1 << 20)));
 }
 
 Table memory_table(const Comparison& c) {

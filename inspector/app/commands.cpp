@@ -11,7 +11,7 @@ namespace tessera::inspector {
 namespace {
 
 void other_theme(App&, Surface& ui) {
-  ui.wish.kind = ui.theme.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+  ui.wish.kind = ui.wish.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
 }
 
 void scale_by(Surface& ui, float factor) { ui.wish.zoom = ui.wish.zoom * factor; }

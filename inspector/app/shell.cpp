@@ -89,7 +89,7 @@ bool Shell::draw_page(Surface& ui) {
     if (press.key == GLFW_KEY_ESCAPE && app_ != nullptr) app_->state().show_start = false;
     const bool writes = ImGui::GetIO().WantTextInput;
     if (press.key == GLFW_KEY_T && press.mods == 0 && !press.repeat && !writes) {
-      ui.wish.kind = ui.theme.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+      ui.wish.kind = ui.wish.kind == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
     }
   }
   const auto wanted = start_.draw(ui, recent_, problem_, app_ != nullptr);

@@ -8,6 +8,7 @@
 #include "inspector/memory/memory_panel.h"
 #include "inspector/timeline/note_flags.h"
 #include "inspector/timeline/time_header.h"
+#include "inspector/widgets/gutter.h"
 
 namespace tessera::inspector {
 namespace {
@@ -21,7 +22,7 @@ constexpr float share_most = 0.7F;      // of the page that a part can be given
 // The time under the mouse, over everything that shares the axis.
 void draw_cursor(const Surface& ui, const ViewState& state, const Box& box) {
   if (!state.pointed()) return;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   const float x = std::floor(state.time.x_of(*state.pointed(), left, width));
   ImGui::GetWindowDrawList()->AddRectFilled({x, box.min.y}, {x + 1, box.max.y},
@@ -37,6 +38,8 @@ void TimelinePage::draw(Surface& ui, TraceModel& model, ViewState& state, const 
   const float wanted = std::min(ui.theme.px(chosen), share_most * box.width());
   const bool column = box.width() > 2 * ui.theme.px(details_width) && !layout.hides_details;
   const float side = column ? box.max.x - wanted : box.max.x + gap;  // its left edge
+  state.gutter =
+      parts_.timeline ? gutter_of(ui, model, state.rank, side - box.min.x, 0) : least_gutter_px;
   const float head = std::min(box.min.y + time_header_height(ui), box.max.y);
   const float split = split_of(ui, model, state, {{box.min.x, head}, {side - gap, box.max.y}});
   draw_time_header(ui, model, state, {box.min, {side - gap, head}});

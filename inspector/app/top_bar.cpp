@@ -113,11 +113,10 @@ void draw_top_bar(Surface& ui, const TraceModel& model, ViewState& state, const 
   const float wide = buttons + (folded ? button_width(folded_label(state)) : tabs_width(ui));
   const float tabs = std::max(box.min.x + theme.px(8), box.max.x - pad - wide);
   const float live = draw_live(tabs, box.min.y + theme.px(9));
-  constexpr float title_share = 0.6F, title_px = 300;  // of the room, where a name is very long
-  const float room = std::max(live - theme.px(18) - x, 1.0F);
+  // The name comes first: it says of how many ranks the run is.
   ImGui::PushFont(ui.fonts.title);
-  const std::string title = fitted_middle(
-      model.run().name, std::max(title_share * room, std::min(theme.px(title_px), room)));
+  const std::string title =
+      fitted_middle(model.run().name, std::max(live - theme.px(18) - x, 1.0F));
   ImGui::PopFont();
   draw_text(ui.fonts.title, {x, y}, theme.text, title);
   x += text_width(ui.fonts.title, title) + theme.px(18);

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "inspector/compare/memory_strip.h"
+#include "inspector/compare/signed_text.h"
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/gutter.h"
 #include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
@@ -21,13 +23,9 @@ using analysis::ComparedSpan;
 
 constexpr float lane_height = 20, lane_between = 2, difference_height = 7, block_gap = 12;
 constexpr float ruler_room = 22;
+constexpr float letters_px = 14;      // A and B beside the names of lanes
 constexpr double full_colour = 0.25;  // B takes so much longer, or shorter, than A
 constexpr float compare_width = 900;  // px of the tables
-
-std::string signed_share(double share) {
-  return fmt::format("{}{:.1f} %", share < 0 ? "−" : "+", 100 * std::abs(share));
-}
-std::string signed_time(Time ns) { return (ns < 0 ? "−" : "+") + format_time(std::abs(ns)); }
 
 float block_height(const Surface& ui) {
   return ui.theme.px(2 * lane_height + 2 * lane_between + difference_height + block_gap);
@@ -50,11 +48,11 @@ void ComparePanel::find_causes(TraceModel& model, ViewState& state, bool patient
   if (comparison_) return;
   if (!job_.valid()) {
     job_ = std::async(std::launch::async,
-                      [a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {
+                      [this, a = model.path(), b = other.path()]() -> Result<analysis::Comparison> {
                         using analysis::Trace;
                         TESSERA_ASSIGN(const Trace of_a, Trace::open(a, Trace::Check::later));
                         TESSERA_ASSIGN(const Trace of_b, Trace::open(b, Trace::Check::later));
-                        return analysis::compare(of_a, of_b);
+                        return analysis::compare(of_a, of_b, &stop_);
                       });
   }
   state.busy = true;
@@ -120,7 +118,7 @@ float ComparePanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, 
 // How much longer operations take in B, by colour; what is narrower than a pixel is summed.
 void ComparePanel::draw_difference(const Surface& ui, const ViewState& state, const Block& block,
                                    const Box& box) const {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const analysis::StepPairs& pairs = **pairs_;
   const float y = block.y + ui.theme.px(2 * lane_height + 2 * lane_between);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -155,7 +153,7 @@ void ComparePanel::draw_difference(const Surface& ui, const ViewState& state, co
 void ComparePanel::draw_ops(const Surface& ui, TraceModel& model, ViewState& state,
                             const Box& box) {
   const analysis::StepPairs& pairs = **pairs_;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   std::map<std::pair<std::int32_t, int>, float> drawn;  // by stream and run: up to where
@@ -210,7 +208,7 @@ void ComparePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState&
                                 const Box& box) {
   const ImGuiIO& io = ImGui::GetIO();
   if (!box.contains(io.MousePos) || !ImGui::IsWindowHovered()) return;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   if (io.MouseWheel != 0) {
     state.time.zoom(std::pow(1.25, io.MouseWheel), (io.MousePos.x - stretch.left) / stretch.width);
   }
@@ -236,7 +234,7 @@ void ComparePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState&
 
 float ComparePanel::draw_blocks(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   const Theme& theme = ui.theme;
-  const float right = box.min.x + theme.px(gutter_px) - theme.px(8);
+  const float right = box.min.x + theme.px(state.gutter) - theme.px(8);
   blocks_.clear();
   float y = box.min.y + theme.px(ruler_room);
   for (const std::int32_t stream : model.lanes_of(rank_)) {
@@ -244,18 +242,21 @@ float ComparePanel::draw_blocks(Surface& ui, TraceModel& model, ViewState& state
     y += block_height(ui);
   }
   const Box area{box.min, {box.max.x, y}};
-  const TimeStretch stretch = time_stretch(area, theme.px(gutter_px), theme.px(8));
-  const Ruler marks = ruler(state.time, stretch.width, text_width(ui.fonts.small, "+00000.00 ms"));
+  const TimeStretch stretch = time_stretch(area, theme.px(state.gutter), theme.px(8));
+  // From the begin of the step, as the runs' own times differ.
+  const Time begin = pairs_->ok() ? (**pairs_).begin_a : 0;
+  const TimeView since(state.time.from() - begin, state.time.to() - begin, model.info().end);
+  const Ruler marks = ruler(since, stretch.width, text_width(ui.fonts.small, "+00,000.00 ms"));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   for (const Tick& tick : marks.ticks) {
-    const float x = std::floor(state.time.x_of(tick.time, stretch.left, stretch.width));
+    const float x = std::floor(state.time.x_of(begin + tick.time, stretch.left, stretch.width));
     draw->AddRectFilled({x, area.min.y + theme.px(16)}, {x + 1, y}, theme.line);
     const float half = text_width(ui.fonts.small, tick.label) / 2;
     if (x - half < right || x + half > area.max.x) continue;
     draw_text(ui.fonts.small, {x - half, area.min.y}, theme.dim, tick.label);
   }
   ImGui::PushFont(ui.fonts.small);
-  const float wide = right - box.min.x - theme.px(14);
+  const float wide = right - box.min.x - theme.px(letters_px);
   const float down = (theme.px(lane_height) - ui.fonts.small->FontSize) / 2;
   for (const Block& block : blocks_) {
     const std::string name = fitted_middle(model.stream(block.stream).name, wide);
@@ -293,73 +294,6 @@ float ComparePanel::draw_legends(const Surface& ui, const TraceModel& model, Vie
   return y + wrapped_height(ui.fonts.small, words, box.width()) + ui.theme.px(14);
 }
 
-// Why the median step of B takes longer or shorter, over the whole run.
-float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) const {
-  float y = box.min.y;
-  const float wide = box.width(), number = ui.theme.px(90);
-  const auto say = [&](ImFont* font, Colour colour, const std::string& words, float room) {
-    draw_wrapped(font, {box.min.x, y}, colour, words, room);
-    return wrapped_height(font, words, room) + ui.theme.px(6);
-  };
-  if (!comparison_) {
-    return y + say(ui.fonts.body, ui.theme.dim, "Comparing all steps of both runs …", wide);
-  }
-  if (!comparison_->ok()) {
-    return y + say(ui.fonts.body, ui.colours().warn, "⚠ " + comparison_->status().message(), wide);
-  }
-  const analysis::Comparison& c = **comparison_;
-  const Time difference = c.b.step - c.a.step;
-  y += say(ui.fonts.strong, ui.theme.text,
-           difference == 0
-               ? std::string("Steps take as long in both runs")
-               : fmt::format("Why the median step of B takes {} {}",
-                             format_time(std::abs(difference)), difference > 0 ? "longer" : "less"),
-           wide);
-  const bool roomy = wide > 3 * number;
-  for (std::size_t k = 0; k < c.causes.size(); ++k) {
-    const analysis::Cause& cause = c.causes[k];
-    const std::string time = signed_time(cause.time);
-    state.fields[fmt::format("compare/cause/{}", k)] = cause.what + " " + time;
-    if (roomy) draw_text_right(ui.fonts.body, {box.max.x, y}, ui.theme.text, time);
-    y += say(ui.fonts.body, ui.theme.text, roomy ? cause.what : cause.what + ": " + time,
-             roomy ? wide - number : wide);
-  }
-  return y + ui.theme.px(10);
-}
-
-float ComparePanel::draw_kinds(Surface& ui, ViewState& state, const Box& box) const {
-  if (!pairs_->ok()) return box.min.y;
-  const Theme& theme = ui.theme;
-  const float number = theme.px(88), line = theme.row_px;
-  const int numbers = std::clamp(static_cast<int>((box.width() - theme.px(140)) / number), 1, 5);
-  const float name_room = box.width() - number * static_cast<float>(numbers);
-  float y = box.min.y;
-  // The most telling columns are the last to go.
-  const auto cells = [&](const std::string& name, const std::vector<std::string>& values,
-                         ImFont* font, Colour colour) {
-    const float base = y + (line - font->FontSize) / 2;
-    ImGui::PushFont(font);
-    draw_text(font, {box.min.x, base}, colour, fitted(name, name_room));
-    ImGui::PopFont();
-    for (int k = 0; k < numbers; ++k) {
-      draw_text_right(font, {box.max.x - number * static_cast<float>(k), base}, colour,
-                      values[static_cast<std::size_t>(k)]);
-    }
-    y += line;
-  };
-  cells("In this step", {"B − A", "median", "p95", "A", "count"}, ui.fonts.small, theme.dim);
-  int k = 0;
-  for (const analysis::ComparedKind& kind : (*pairs_)->kinds) {
-    const std::string difference = signed_time(kind.b - kind.a);
-    cells(kind.what,
-          {difference, signed_share(kind.median), format_percent(kind.p95), format_time(kind.a),
-           format_count(kind.count)},
-          ui.fonts.body, theme.text);
-    state.fields[fmt::format("compare/kind/{}", k++)] = kind.what + " " + difference;
-  }
-  return y + theme.px(10);
-}
-
 void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImGui::GetWindowDrawList()->AddRectFilled(box.min, box.max, ui.theme.panel);
   ImGui::SetCursorScreenPos(box.min);
@@ -376,6 +310,7 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
     draw_wrapped(ui.fonts.body, {x, y}, ui.theme.dim, words, right - x);
   } else {
     find_out(model, state, ui.scripted);
+    state.gutter = gutter_of(ui, model, rank_, box.width(), letters_px);
     y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
     y = draw_blocks(ui, model, state, {{at.x, y}, {right, box.max.y}});
     if (pairs_->ok()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <future>
 #include <optional>
 
@@ -16,6 +17,7 @@ namespace tessera::inspector {
 
 class ComparePanel final : public Panel {
  public:
+  ~ComparePanel() override { stop_ = true; }
   /// Shows the step in view. The wheel zooms, a drag moves, a click selects the operation in A.
   void draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) override;
 
@@ -41,6 +43,7 @@ class ComparePanel final : public Panel {
   std::int32_t stream_of(const analysis::ComparedOp& op) const;
 
   std::optional<Result<analysis::Comparison>> comparison_;
+  std::atomic<bool> stop_ = false;                 // the job, which nobody waits for any more
   std::future<Result<analysis::Comparison>> job_;  // valid: under way
   std::optional<Result<analysis::StepPairs>> pairs_;
   std::map<std::int32_t, std::int32_t> streams_;  // of B: the one of A with the same operations

@@ -39,7 +39,7 @@ float draw_compared_memory(const Surface& ui, TraceModel& model, ViewState& stat
               peak_b = peak_of(*b, pairs.begin_b, end_b);
   const auto top =
       1.08 * static_cast<double>(std::max({peak_a.value, peak_b.value, std::int64_t{1}}));
-  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
+  const TimeStretch stretch = time_stretch(box, theme.px(state.gutter), theme.px(8));
   const float height = theme.px(strip_px), low = box.min.y + height;
   const auto y_of = [&](double bytes) {
     return std::floor(low - static_cast<float>(bytes / top) * height);

@@ -98,7 +98,7 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
   ImGui::TextUnformatted(subject_of(op).c_str());
   subtitle(ui, fmt::format("rank {}, step {}, {}{}", span.rank, op.step, name_of(op.phase),
                            op.reason == Reason::none ? "" : ", " + words(name_of(op.reason))));
-  show("Start", fmt::format("{:.3f} ms", static_cast<double>(facts.begin) / 1e6));
+  show("Start", format_moment(facts.begin, 100'000));
   show("Duration", format_time(facts.duration));
   if (facts.collective) {
     collective_fields(ui, model, state, op, facts);

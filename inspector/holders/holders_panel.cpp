@@ -101,8 +101,11 @@ void HoldersPanel::find_shortage(TraceModel& model, const RankMemory& memory) {
 
 bool HoldersPanel::fails_in(const ViewState& state, const RankMemory& memory) const {
   if (shortage_ == nullptr) return false;
-  const Time time = sampled_ ? memory.samples.time[request_] : shortage_->time;
-  return state.time.from() <= time && time <= state.time.to();
+  // The host asked at one moment; samples have the request when its stream came to it.
+  const auto in_view = [&](Time time) {
+    return state.time.from() <= time && time <= state.time.to();
+  };
+  return in_view(shortage_->time) || (sampled_ && in_view(memory.samples.time[request_]));
 }
 
 float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
@@ -119,12 +122,12 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                                    ? " of " + format_memory(model.run().memory_per_rank)
                                    : "";
   const std::string title =
-      fails_ ? fmt::format("Rank {} had no room for {} at {}", state.rank,
-                           request_text(model.buffers(), shortage_->buffer),
-                           moment(sampled_ ? moment_.time : shortage_->time))
-             : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
-                           format_memory(moment_.allocated), capacity, moment(moment_.time),
-                           pointed_ ? "at the cursor" : "the highest moment in view");
+      fails_
+          ? fmt::format("Rank {} had no room for {} at {}", state.rank,
+                        request_text(model.buffers(), shortage_->buffer), moment(shortage_->time))
+          : fmt::format("Rank {} holds {}{} at {}, {}", state.rank,
+                        format_memory(moment_.allocated), capacity, moment(moment_.time),
+                        pointed_ ? "at the cursor" : "the highest moment in view");
   say(ui.fonts.title, ui.theme.text, title);
   state.fields["holders"] = title;
   if (fails_) y = draw_shortage(ui, model, state, *shortage_, {{box.min.x, y}, box.max});

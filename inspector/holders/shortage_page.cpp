@@ -198,7 +198,7 @@ float draw_shortage(const Surface& ui, TraceModel& model, ViewState& state,
   float y = draw_figures(ui, model, state, shortage, box);
   if (shortage.map.empty()) return y;
   const std::string name = "Memory by address";
-  const std::string legend = fmt::format("a row is {}; dark is free",
+  const std::string legend = fmt::format("a row is {}; blank is free",
                                          format_memory(Bytes{shortage.capacity.value / map_rows}));
   draw_text(ui.fonts.strong, {box.min.x, y}, ui.theme.text, name);
   if (text_width(ui.fonts.strong, name) + text_width(ui.fonts.small, legend) + ui.theme.px(12) <

@@ -340,7 +340,7 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
                       ? "   each step's peak as the run counted it: zoom in for what is between"
                       : ""));
   const RankMemory& rank = model.memory(state.rank);
-  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(8));
+  const TimeStretch stretch = time_stretch(box, theme.px(state.gutter), theme.px(8));
   const float left = stretch.left, width = stretch.width;
   // Strips of the host take what the device's plot can spare.
   const float strip = theme.px(host_strip_height);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/analysis/text.h"
+
 namespace tessera::inspector {
 namespace {
 
@@ -37,8 +39,8 @@ Unit unit_of(Time step) {
 std::string in_unit(Time time, Unit unit, Time step) {
   int decimals = 0;
   for (Time s = unit.ns; s > step && decimals < 9; s /= 10) ++decimals;
-  return fmt::format("{:.{}f} {}", static_cast<double>(time) / static_cast<double>(unit.ns),
-                     decimals, unit.name);
+  const double value = static_cast<double>(time) / static_cast<double>(unit.ns);
+  return analysis::with_separators(fmt::format("{:.{}f}", value, decimals)) + " " + unit.name;
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ Ruler ruler(const TimeView& view, float width_px, float label_px) {
   Time first = view.from() / step * step;
   if (first < view.from()) first += step;
   const bool offsets = std::max(std::abs(view.from()), std::abs(view.to())) >= unit.ns * 100'000;
-  if (offsets) out.base = in_unit(first, {1'000'000, "ms"}, step);
+  if (offsets) out.base = analysis::moment_text(first, 100 * step);
   for (Time time = first; time < view.to(); time += step) {
     out.ticks.push_back(
         {time, offsets ? "+" + in_unit(time - first, unit, step) : in_unit(time, unit, step)});

@@ -25,10 +25,14 @@ struct Box {
   }
 };
 
+/// The least that names of lanes have left of everything that shares the time axis.
+inline constexpr float least_gutter_px = 92;
+
 struct ViewState {
   TimeView time;
-  std::string panel = "all";  // the name of what fills the screen (app/panels.h)
-  Rank rank = 0;              // the opened rank
+  float gutter = least_gutter_px;  // where the axis begins, from the panel's left, at scale 1
+  std::string panel = "all";       // the name of what fills the screen (app/panels.h)
+  Rank rank = 0;                   // the opened rank
   std::optional<SpanRef> selection;
   std::optional<SpanRef> hovered;                 // this frame
   std::optional<std::pair<Time, Time>> measured;  // a range that somebody marked
@@ -80,9 +84,6 @@ struct ViewState {
     scroll_to_rank = true;
   }
 };
-
-/// Left edge of everything that shares the time axis, from the panel's left.
-inline constexpr float gutter_px = 92;
 
 /// The stretch of `box` that shows time: between the gutter and `right_px` from the right edge, at
 /// least a pixel wide however narrow the box is, so that a time always has a place.

@@ -376,7 +376,7 @@ void ModelPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Bo
       draw_head(ui, model, state, {{left, box.min.y + theme.px(12)}, {right, box.max.y}}, moment);
   const float head = y + time_header_height(ui);
   if (box.max.y - head < theme.row_px) return;
-  const Box axis{{places.strips.left - theme.px(gutter_px), y},
+  const Box axis{{places.strips.left - theme.px(state.gutter), y},
                  {places.strips.left + places.strips.width + theme.px(8), box.max.y - pad / 2}};
   draw_time_header(ui, model, state, axis);
   float at = right - ImGui::GetStyle().ScrollbarSize;

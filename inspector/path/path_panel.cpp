@@ -65,8 +65,9 @@ std::string summary_of(const CriticalPath& path) {
   std::string words = fmt::format("Step {} takes {}", path.step, format_time(all));
   const char* of = " of it ";
   for (const auto& [time, what] : parts) {
-    if (time <= 0) continue;
+    constexpr double least_share = 0.001;  // less is not worth a word
     const double share = static_cast<double>(time) / static_cast<double>(all);
+    if (time <= 0 || share < least_share) continue;
     words += fmt::format(", {}{}{}", format_percent(share), std::exchange(of, " "), what);
   }
   return words;
@@ -79,7 +80,7 @@ float draw_colours(const Surface& ui, const TraceModel& model, const CriticalPat
   for (const PathSegment& segment : path.segments) {
     const bool host = segment.part == PathPart::host;
     std::string words = host ? "late host" : model.class_name(class_of(model.op(segment.op)));
-    if (segment.part == PathPart::wait) words = "waits for ranks not recorded";
+    if (segment.part == PathPart::wait) words += ", waiting";
     const LegendEntry entry{LegendMark::colour, colour_of(ui, model, segment), std::move(words)};
     const bool there = std::any_of(entries.begin(), entries.end(), [&](const LegendEntry& other) {
       return other.colour == entry.colour && other.words == entry.words;

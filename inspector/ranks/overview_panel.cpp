@@ -162,7 +162,7 @@ std::string OverviewPanel::excess_text(const analysis::Outlier& o) const {
   return (o.difference < 0 ? "−" : "+") + format_time(std::abs(o.difference));
 }
 
-// What is wrong with the run, in a line each; all that is known of it is a panel of its own.
+// What is wrong with the run, by title; all that is known of it is a panel of its own.
 void OverviewPanel::draw_findings(Surface& ui, TraceModel& model, ViewState& state) {
   heading(ui, "Findings");
   const auto* const found = model.findings();
@@ -185,12 +185,12 @@ void OverviewPanel::draw_findings(Surface& ui, TraceModel& model, ViewState& sta
     ImGui::PushID(static_cast<int>(k));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = std::max(ImGui::GetContentRegionAvail().x, 1.0F);
-    if (ImGui::Selectable("##finding", false)) state.panel = "findings";
+    const std::string words = "⚠ " + finding.title;
+    const float height = wrapped_height(ui.fonts.body, words, width);
+    if (ImGui::Selectable("##finding", false, 0, {0, height})) state.panel = "findings";
     state.place(fmt::format("overview/finding/{}", k), ImGui::GetItemRectMin(),
                 ImGui::GetItemRectMax());
-    ImGui::PushFont(ui.fonts.body);
-    draw_text(ui.fonts.body, at, ui.theme.text, fitted("⚠ " + finding.title, width));
-    ImGui::PopFont();
+    draw_wrapped(ui.fonts.body, at, ui.theme.text, words, width);
     state.fields[fmt::format("overview/finding/{}", k)] = finding.title;
     ImGui::PopID();
   }

@@ -30,13 +30,13 @@ ValueAxis axis_of(const analysis::MetricFigures& figures) {
 }
 
 // What it shows, and in which colours where there is room.
-void draw_head(const Surface& ui, Metric metric, const Box& plot, float top) {
+void draw_head(const Surface& ui, const analysis::MetricTable& table, const Box& plot, float top) {
   const float y = top + ui.theme.px(9);
   const std::vector<LegendEntry> lines = {
       {LegendMark::line, ui.colours().of(OpClass::reduce_scatter), "highest rank"},
       {LegendMark::line, ui.theme.accent, "median"},
       {LegendMark::colour, with_alpha(ui.theme.accent, 70), "lowest to highest"}};
-  const std::string words = fmt::format("{} of each step", name_of(metric));
+  const std::string words = fmt::format("{} of each step", name_of(table.metric()));
   const float legend = plot.min.x + text_width(ui.fonts.strong, words) + ui.theme.px(18);
   const float one_line = legend_height(ui, {lines.front()}, plot.width());
   const bool roomy =
@@ -44,7 +44,8 @@ void draw_head(const Surface& ui, Metric metric, const Box& plot, float top) {
   ImGui::PushFont(ui.fonts.strong);
   draw_text(ui.fonts.strong, {plot.min.x, y}, ui.theme.text, fitted(words, plot.width()));
   ImGui::PopFont();
-  if (roomy) draw_legend(ui, lines, {{legend, y + ui.theme.px(3)}, plot.max});
+  const bool several = table.ranks() > 1;  // one alone is the highest, the median and the lowest
+  if (roomy && several) draw_legend(ui, lines, {{legend, y + ui.theme.px(3)}, plot.max});
 }
 
 void draw_marks(const Surface& ui, const ValueAxis& axis, const Box& plot) {
@@ -68,7 +69,7 @@ void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures,
   const Box plot{{box.min.x + axis_width, box.min.y + theme.px(head_px)},
                  {box.max.x - theme.px(16), box.max.y - theme.px(foot_px)}};
   if (plot.width() < theme.px(40) || plot.height() < theme.px(30) || steps == 0) return;  // no room
-  draw_head(ui, figures.table.metric(), plot, box.min.y);
+  draw_head(ui, figures.table, plot, box.min.y);
   const ValueAxis axis = axis_of(figures);
   draw_marks(ui, axis, plot);
   const auto y_of = [&](std::int64_t value) {

@@ -34,7 +34,7 @@ void draw_flow(const Surface& ui, const FlowEnds& ends) {
 void draw_flow_lines(const Surface& ui, TraceModel& model, ViewState& state, const Box& box,
                      const LaneMiddle& middle_of) {
   if (!state.selection) return;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const auto place = [&](const SpanRef& span, bool end) -> std::optional<ImVec2> {
     const auto middle = middle_of(span.rank, span.stream);
     if (!middle) return {};

@@ -55,7 +55,7 @@ void draw_note_editor(Surface& ui, ViewState& state, ImVec2 at) {
 }  // namespace
 
 void draw_note_flags(Surface& ui, ViewState& state, const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const std::vector<Note>& notes = state.notes.all();
   const float right = stretch.left + stretch.width;
   const auto x_of = [&](Time time) {

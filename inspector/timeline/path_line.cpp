@@ -26,7 +26,7 @@ bool draw_path_line(const Surface& ui, TraceModel& model, const ViewState& state
   const Time middle = state.time.from() + (state.time.to() - state.time.from()) / 2;
   const Result<analysis::CriticalPath>& path = model.critical_path(model.step_at(middle));
   if (!path.ok() || path->segments.empty()) return false;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const auto x_of = [&](Time time) {
     return std::clamp(std::floor(state.time.x_of(time, stretch.left, stretch.width)), stretch.left,
                       stretch.left + stretch.width);

@@ -17,7 +17,7 @@ constexpr float ruler_height = 24;
 constexpr float right_margin = 8;
 
 Ruler ruler_of(const Surface& ui, const ViewState& state, float width) {
-  return ruler(state.time, width, text_width(ui.fonts.small, "+00000.00 ms"));
+  return ruler(state.time, width, text_width(ui.fonts.small, "+00,000.00 ms"));
 }
 
 /// Steps of the whole run on the minimap.
@@ -76,7 +76,7 @@ class StepStrip {
 void draw_minimap(const Surface& ui, const TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const Theme& theme = ui.theme;
-  const TimeStretch stretch = time_stretch(box, theme.px(gutter_px), theme.px(right_margin));
+  const TimeStretch stretch = time_stretch(box, theme.px(state.gutter), theme.px(right_margin));
   const Box map{{stretch.left, box.min.y + theme.px(4)},
                 {stretch.left + stretch.width, box.min.y + theme.px(minimap_height - 6)}};
   draw_text(ui.fonts.small, {box.min.x + theme.px(12), map.min.y + theme.px(3)}, theme.dim, "run");
@@ -102,7 +102,8 @@ void draw_minimap(const Surface& ui, const TraceModel& model, ViewState& state, 
 }
 
 void draw_ruler_labels(const Surface& ui, ViewState& state, const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   const Ruler shown = ruler_of(ui, state, stretch.width);
   const float y = box.min.y + ui.theme.px(5);
   // The base of offsets stands in the gutter, or left of the first tick if it is too long.
@@ -155,7 +156,8 @@ void draw_time_header(Surface& ui, TraceModel& model, ViewState& state, const Bo
 }
 
 void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float right = stretch.left + stretch.width;
   const auto x_of = [&](Time time) {
@@ -176,7 +178,8 @@ void draw_time_grid(const Surface& ui, TraceModel& model, const ViewState& state
 
 void draw_measured(const Surface& ui, ViewState& state, const Box& box) {
   if (!state.measured) return;
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   const auto [begin, end] = *state.measured;
   const float right = stretch.left + stretch.width;
   const auto x_of = [&](Time time) {
@@ -199,7 +202,8 @@ void draw_measured(const Surface& ui, ViewState& state, const Box& box) {
 
 void draw_problem_marks(const Surface& ui, const TraceModel& model, const ViewState& state,
                         const Box& box) {
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(right_margin));
+  const TimeStretch stretch =
+      time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(right_margin));
   for (const Problem& problem : model.problems()) {
     if (!problem.time || *problem.time < state.time.from() || *problem.time > state.time.to()) {
       continue;

@@ -108,20 +108,20 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   draw_text(chosen ? ui.fonts.strong : ui.fonts.small, {x, row.y + theme.px(row.open ? 7 : 4)},
             colour, label);
   if (unreadable) {
-    draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(7)}, colour,
+    draw_text(ui.fonts.small, {box.min.x + theme.px(state.gutter), row.y + theme.px(7)}, colour,
               "⚠ " + problem.message());
   } else if (model.crowded() && sums == nullptr) {
     const char* const words = model.reading() == row.rank ? "reading ..." : "is read next";
-    draw_text(ui.fonts.small, {box.min.x + theme.px(gutter_px), row.y + theme.px(4)}, theme.dim,
+    draw_text(ui.fonts.small, {box.min.x + theme.px(state.gutter), row.y + theme.px(4)}, theme.dim,
               words);
     state.fields["timeline/reading"] = fmt::format("rank {}", model.reading());
   }
   state.place(fmt::format("timeline/rank/{}", row.rank), {box.min.x, row.y},
-              {box.min.x + theme.px(gutter_px), row.y + row.height});
+              {box.min.x + theme.px(state.gutter), row.y + row.height});
   if (!row.open) return;
   // The first lane has the rank's number beside it.
   const auto& lanes = model.lanes_of(row.rank);
-  const float right = box.min.x + theme.px(gutter_px) - theme.px(8);
+  const float right = box.min.x + theme.px(state.gutter) - theme.px(8);
   float y = row.y + theme.px(7);
   ImGui::PushFont(ui.fonts.small);
   for (std::size_t k = 1; k < lanes.size(); ++k) {
@@ -145,7 +145,7 @@ void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const ViewState&,
 
 void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   lane_boxes_.clear();
   painter_.begin(ui, model, state, left, width);
@@ -170,7 +170,7 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
 void TimelinePanel::draw_selection(Surface& ui, TraceModel& model, const ViewState& state,
                                    const Box& box) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   auto outline = [&](const SpanRef& chosen, ImU32 colour) {
     for (const LaneBox& lane : lane_boxes_) {
@@ -210,7 +210,7 @@ bool TimelinePanel::draw_path(const Surface& ui, TraceModel& model, const ViewSt
 void TimelinePanel::handle_mouse(const Surface& ui, TraceModel& model, ViewState& state,
                                  const Box& box) {
   const ImGuiIO& io = ImGui::GetIO();
-  const TimeStretch stretch = time_stretch(box, ui.theme.px(gutter_px), ui.theme.px(8));
+  const TimeStretch stretch = time_stretch(box, ui.theme.px(state.gutter), ui.theme.px(8));
   const float left = stretch.left, width = stretch.width;
   const bool over = box.contains(io.MousePos) && ImGui::IsWindowHovered();
   if (over && io.MousePos.x >= left) {

@@ -3,10 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
+
+#include "tessera/analysis/text.h"
 
 namespace tessera::inspector {
 namespace {
@@ -29,29 +30,9 @@ std::string scaled(double value, double base, std::span<const char* const> units
 
 }  // namespace
 
-std::string format_time(Time ns) {
-  static constexpr std::array units = {"ns", "µs", "ms", "s"};
-  return scaled(static_cast<double>(ns), 1000, units);
-}
+std::string format_time(Time ns) { return analysis::time_text(ns); }
 
-std::string format_moment(Time time, Time range) {
-  static constexpr std::array units = {"s", "ms", "µs", "ns"};
-  constexpr int most_decimals = 3;
-  const double finest = static_cast<double>(std::max<Time>(range, 1)) / 100;
-  double unit = 1e9;
-  std::size_t k = 0;
-  const auto decimals = [&] {
-    const double digits = std::ceil(-std::log10(finest / unit) - 1e-9);
-    return unit > 1 ? std::max(0, static_cast<int>(digits)) : 0;
-  };
-  while (k + 1 < units.size() &&
-         (decimals() > most_decimals || unit > std::abs(static_cast<double>(time)))) {
-    unit /= 1000;
-    ++k;
-  }
-  return fmt::format("{:.{}f} {}", static_cast<double>(time) / unit,
-                     std::min(decimals(), most_decimals), units[k]);
-}
+std::string format_moment(Time time, Time range) { return analysis::moment_text(time, range); }
 
 std::string format_bytes(Bytes bytes) {
   static constexpr std::array units = {"B", "kB", "MB", "GB", "TB", "PB"};
@@ -75,14 +56,7 @@ std::string format_flops(double flops) {
 
 std::string format_percent(double share) { return fmt::format("{} %", three_digits(100 * share)); }
 
-std::string format_count(std::int64_t n) {
-  std::string digits = fmt::format("{}", n);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0);
-       at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), 1, ' ');
-  }
-  return digits;
-}
+std::string format_count(std::int64_t n) { return analysis::with_separators(n); }
 
 std::string format_many(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");

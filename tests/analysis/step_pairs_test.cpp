@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/analysis/step_pairs.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
+
+#include "tessera/analysis/compare.h"
 
 namespace tessera::analysis {
 namespace {
@@ -64,6 +67,13 @@ TEST_CASE("a step or a rank that a run does not have is named", "[analysis][step
   const Trace trace = bundled("gpt2-8-h100.tessera");
   CHECK(pair_step(trace, trace, 2, 5).status().message() == "A has no complete step 2");
   CHECK(pair_step(trace, trace, 0, 8).status().message() == "A has not recorded rank 8");
+}
+
+TEST_CASE("a comparison that nobody waits for any more ends, and says so", "[analysis][compare]") {
+  const Trace trace = bundled("gpt2-8-h100.tessera");
+  const std::atomic<bool> stop = true;
+  CHECK(compare(trace, trace, &stop).status().code() == Code::cancelled);
+  CHECK(compare(trace, trace).ok());
 }
 
 }  // namespace

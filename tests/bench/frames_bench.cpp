@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a frame of each panel costs on a trace, while one pans and zooms through it.
 //
-//   bench_frames run.tessera [WIDTHxHEIGHT [SCALE]]
+//   bench_frames run.tessera [WIDTHxHEIGHT [SCALE [PANEL]]]
+//
+// Memory is the most that the process has had: of one panel only where it is the only one.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 
 #include "inspector/app/app.h"
 #include "inspector/app/panels.h"
@@ -33,12 +36,13 @@ long resident_mb() {
   return usage.ru_maxrss / 1024;
 }
 
-int measure(const std::string& path, int width, int height, float scale) {
+int measure(const std::string& path, int width, int height, float scale, std::string_view only) {
   fmt::print("{}x{}, scale {}: CPU ms of the window's thread, without rasterising\n", width, height,
              scale);
   fmt::print("  {:<14} {:>8} {:>8} {:>8} {:>9} {:>9}\n", "panel", "first", "median", "most",
              "vertices", "MB so far");
   for (const PanelRow& row : panel_rows()) {
+    if (!only.empty() && only != row.name) continue;
     InspectOptions options{.path = path, .width = width, .height = height, .panel = row.name};
     if (std::string_view(row.name) == "compare") options.against = path;
     const double before = cpu_ms();
@@ -86,9 +90,9 @@ int measure(const std::string& path, int width, int height, float scale) {
 int main(int count, char** words) {
   int width = 1920, height = 1080;
   if (count < 2 || (count > 2 && std::sscanf(words[2], "%dx%d", &width, &height) != 2)) {
-    fmt::print("bench_frames TRACE [WIDTHxHEIGHT [SCALE]]\n");
+    fmt::print("bench_frames TRACE [WIDTHxHEIGHT [SCALE [PANEL]]]\n");
     return 2;
   }
   const float scale = count > 3 ? std::strtof(words[3], nullptr) : 1.0F;
-  return tessera::inspector::measure(words[1], width, height, scale);
+  return tessera::inspector::measure(words[1], width, height, scale, count > 4 ? words[4] : "");
 }

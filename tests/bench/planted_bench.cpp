@@ -22,11 +22,15 @@
 #include "tessera/comm_hook.h"
 #include "tessera/sim/simulate.h"
 #include "tessera/storage/trace_writer.h"
+#include "tests/bench/held_sink.h"
 
 namespace {
 
 using namespace tessera;  // a program, not a library
 using analysis::FindingKind;
+using bench::Computed;
+using bench::Held;
+using bench::HeldSink;
 
 template <class T>
 T good(Result<T> result) {
@@ -35,48 +39,11 @@ T good(Result<T> result) {
 }
 void good(const Status& status) { TESSERA_ASSERT(status.ok(), status.message().c_str()); }
 
-/// What a rank holds at the peak of a step, instead of what it does.
-using Held = std::function<Bytes(std::int32_t step, Rank rank, Bytes peak)>;
-
-/// Passes a recording on, but for peaks of memory.
-class HeldSink final : public TraceSink {
- public:
-  HeldSink(TraceSink& to, Held held) : to_(to), held_(std::move(held)) {}
-
-  void begin(const TraceRun& run) override { to_.begin(run); }
-  void stream(const TraceStream& stream) override { to_.stream(stream); }
-  void communicator(const TraceCommunicator& c) override { to_.communicator(c); }
-  void unit(const TraceUnit& unit) override { to_.unit(unit); }
-  void op(const TraceOp& op) override { to_.op(op); }
-  void spans(const SpanBatch& spans) override { to_.spans(spans); }
-  void kernel(const TraceKernel& kernel) override { to_.kernel(kernel); }
-  void buffer(const TraceBuffer& buffer) override { to_.buffer(buffer); }
-  void memory(std::span<const MemorySample> samples) override { to_.memory(samples); }
-  void peak_memory(const PeakMemory& peak) override { to_.peak_memory(peak); }
-  void rank_steps(const RankStepBatch& steps) override {
-    std::vector<Bytes> held;
-    for (std::size_t rank = 0; rank < steps.peak_allocated.size(); ++rank) {
-      held.push_back(held_(steps.step, static_cast<Rank>(rank), steps.peak_allocated[rank]));
-    }
-    RankStepBatch changed = steps;
-    changed.peak_allocated = held;
-    to_.rank_steps(changed);
-  }
-  void diagnostic(const TraceDiagnostic& diagnostic) override { to_.diagnostic(diagnostic); }
-  void memory_shortage(const TraceMemoryShortage& shortage) override {
-    to_.memory_shortage(shortage);
-  }
-  Status finish() override { return to_.finish(); }
-
- private:
-  TraceSink& to_;
-  Held held_;
-};
-
 struct Setup {
   const char* name;
   Index nodes;
   Scheme scheme;
+  const char* cluster = "dgx-h100";
 };
 
 struct Run {
@@ -89,6 +56,7 @@ struct Run {
   Held held = {};
   std::int64_t batch = 4;
   bool like_gpus = false;
+  Computed computed = {};
 };
 
 const Model& model() {
@@ -97,13 +65,14 @@ const Model& model() {
 }
 
 analysis::Trace record(const Run& run, const std::string& path) {
-  sim::Cluster cluster = good(sim::load_cluster("dgx-h100", run.setup.nodes));
+  sim::Cluster cluster = good(sim::load_cluster(run.setup.cluster, run.setup.nodes));
   if (run.like_gpus) cluster.spread = {};
   std::vector<Rank> ranks;
   for (Rank rank = 0; rank < cluster.ranks(); ++rank) ranks.push_back(rank);
   auto writer = good(storage::TraceWriter::create(path));
-  const Held held = run.held ? run.held : [](std::int32_t, Rank, Bytes peak) { return peak; };
-  HeldSink sink(*writer, held);
+  const Held held = run.held ? run.held : [](auto, Rank, Bytes peak) { return peak; };
+  const Computed computed = run.computed ? run.computed : [](auto, Rank, Time t) { return t; };
+  HeldSink sink(*writer, held, computed);
   sim::SimulateOptions options{.cluster = cluster,
                                .stack = good(sim::load_profile("eager")),
                                .seed = run.seed,
@@ -282,6 +251,57 @@ void find_leaks(Bench& bench) {
   }
 }
 
+/// Schemes and machines that the other groups do not have.
+std::vector<Setup> other_setups() {
+  return {{"full_shard, A100", 2, Fsdp1Options{}, "dgx-a100"},
+          {"shard_grad_op, V100", 2, Fsdp1Options{.strategy = ShardingStrategy::shard_grad_op},
+           "dgx-2"},
+          {"zero1, A100", 2, Zero12Options{.stage = 1}, "dgx-a100"},
+          {"zero2, H100", 2, Zero12Options{.stage = 2}},
+          {"sharded_data_parallel, A100", 1, ShardedDataParallelOptions{}, "dgx-a100"}};
+}
+
+/// Faults of other kinds, by what a rank does in which steps.
+void find_others(Bench& bench) {
+  std::uint64_t seed = 6000;
+  const auto slower = [](auto when, double factor) {
+    return [when, factor](std::int32_t step, Rank rank, Time compute) {
+      return when(step, rank) ? static_cast<Time>(factor * static_cast<double>(compute)) : compute;
+    };
+  };
+  for (const Setup& setup : other_setups()) {
+    for (int k = 0; k < 8; ++k) bench.find_nothing("clean, other schemes", {setup, ++seed, 0.02});
+    const auto find = [&](const char* group, Run run, FindingKind kind, Rank rank) {
+      run.setup = setup;
+      run.seed = ++seed;
+      run.steps = 16;
+      bench.find(group, run, kind, rank);
+    };
+    using enum FindingKind;
+    find("two slow ranks", {.slow_ranks = {{2, 1.2}, {6, 1.2}}}, slow_rank, -1);
+    find("a slow node", {.computed = slower([](auto, Rank rank) { return rank < 4; }, 1.2)},
+         slow_rank, 0);
+    find("slow from step 8 on",
+         {.computed = slower([](auto step, Rank rank) { return rank == 3 && step >= 8; }, 1.3)},
+         slow_rank, 3);
+    find("slow in every second step",
+         {.computed = slower([](auto step, Rank rank) { return rank == 3 && step % 2 == 0; }, 1.3)},
+         slow_rank, 3);
+    const auto more = [](auto when, double each) {
+      return [when, each](std::int32_t step, Rank rank, Bytes peak) {
+        return Bytes{peak.value + static_cast<std::int64_t>(each * when(step, rank) *
+                                                            static_cast<double>(peak.value))};
+      };
+    };
+    find("one rank holds 30 % more",
+         {.held = more([](auto, Rank rank) { return rank == 4 ? 1 : 0; }, 0.3)}, unbalanced_memory,
+         4);
+    find("leak of the last half",
+         {.held = more([](auto step, Rank) { return std::max(step - 8, 0); }, 0.02)}, memory_growth,
+         -1);
+  }
+}
+
 void compare_changes(Bench& bench) {
   const Setup replicate{"replicate", 2, ReplicateOptions{}};
   std::uint64_t seed = 5000;
@@ -342,6 +362,7 @@ int main(int argc, char** argv) {
   find_slow_ranks(bench);
   find_slow_links(bench);
   find_leaks(bench);
+  find_others(bench);
   compare_changes(bench);
   bench.print();
   return 0;

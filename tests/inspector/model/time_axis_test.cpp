@@ -66,7 +66,7 @@ TEST_CASE("far from the start labels are offsets to a base that is named beside 
   const TimeView view(700'200'000, 700'201'000, 1'000'000'000);
   const Ruler shown = ruler(view, 1000, 90);
   REQUIRE(shown.ticks.size() > 2);
-  CHECK(shown.base == "700.2000 ms");
+  CHECK(shown.base == "700,200.0 µs");
   CHECK(shown.ticks[0].label == "+0.0 µs");
   CHECK(shown.ticks[1].label == "+0.2 µs");
   CHECK(ruler(TimeView(0, 1000, 1000), 1000, 90).base.empty());

@@ -10,6 +10,7 @@
 //   for (const Cause& cause : c.causes) print(cause.what, cause.time);
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -73,7 +74,8 @@ struct Comparison {
 };
 
 /// Reads the spans of the ranks that both have recorded, one after the other. Fails:
-/// invalid_argument (no step that both have), what the readers report.
-Result<Comparison> compare(const Trace& a, const Trace& b);
+/// invalid_argument (no step that both have), what the readers report; cancelled, soon after `stop`
+/// is true.
+Result<Comparison> compare(const Trace& a, const Trace& b, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace tessera::analysis
