@@ -40,6 +40,11 @@ DEBERTA = dict(PLACED, type_vocab_size=[0, 2], relative_attention=FLAG, position
                max_relative_positions=[-1, 20], norm_rel_ebd=["none", "layer_norm"], share_att_key=FLAG,
                pos_att_type=["p2c|c2p", ["c2p"], ["p2c"]], position_biased_input=FLAG,
                conv_kernel_size=[0, 3])
+MODERN = dict(SMALL, pad_token_id=[0], bos_token_id=[1], eos_token_id=[2], cls_token_id=[1], sep_token_id=[2],
+              norm_bias=FLAG, mlp_bias=FLAG, attention_bias=FLAG, classifier_bias=FLAG, decoder_bias=FLAG)
+SPEECH = dict(SMALL, conv_dim=[[32, 32, 48]], conv_kernel=[[10, 3, 2]], conv_stride=[[5, 2, 2]],
+              num_conv_pos_embeddings=[16, 7], num_conv_pos_embedding_groups=[4], conv_bias=FLAG,
+              feat_extract_norm=["group", "layer"], do_stable_layer_norm=FLAG, mask_time_prob=[0.0, 0.05])
 IMAGE = dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4], intermediate_size=[100],
              image_size=[32, 40], patch_size=[8])
 DINO = dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"}, mlp_ratio=[2, 4])
@@ -292,6 +297,15 @@ ROWS = [
      dict(SMALL, max_position_embeddings=[64], eos_token_id=[2], bos_token_id=[1])),
     ("siglip_text_model", "SiglipTextModel", dict(), dict(SMALL, max_position_embeddings=[64], projection_size=[48, 64],
                                                           eos_token_id=[2], bos_token_id=[1])),
+    ("modernbert", "ModernBertForMaskedLM", dict(hidden_size=1024, intermediate_size=2624, num_hidden_layers=28,
+     num_attention_heads=16), MODERN),
+    ("modernbert", "ModernBertForSequenceClassification", dict(), dict(MODERN, num_labels=[3])),
+    ("modernbert", "ModernBertModel", dict(), MODERN),
+    ("wav2vec2", "Wav2Vec2ForCTC", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096, feat_extract_norm="layer", conv_bias=True, do_stable_layer_norm=True), SPEECH),
+    ("wav2vec2", "Wav2Vec2Model", dict(), SPEECH),
+    ("hubert", "HubertForSequenceClassification", dict(), dict(SPEECH, num_labels=[5], classifier_proj_size=[48])),
+    ("hubert", "HubertForCTC", dict(), dict(SPEECH, feat_proj_layer_norm=FLAG)),
     ("deit", "DeiTForImageClassification", dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536),
      dict(IMAGE, num_labels=[5], qkv_bias=FLAG)),
     ("deit", "DeiTForImageClassificationWithTeacher", dict(), dict(IMAGE, num_labels=[5])),
@@ -333,6 +347,11 @@ def build(kind, name, settings, device):
 def inputs_of(model, config, tokens):
     if hasattr(config, "patch_size"):
         return dict(pixel_values=torch.zeros(1, 3, config.image_size, config.image_size))
+    if hasattr(config, "conv_stride"):
+        samples = tokens
+        for kernel, stride in reversed(list(zip(config.conv_kernel, config.conv_stride))):
+            samples = (samples - 1) * stride + kernel
+        return dict(input_values=torch.zeros(1, samples))
     ids = torch.zeros(1, tokens, dtype=torch.long)
     if config.model_type == "whisper":
         frames = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)

@@ -31,6 +31,10 @@ Result<Model> t5_model(JsonReader& config, const std::string& head, const std::s
 Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> hubert_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> modernbert_model(JsonReader& config, const std::string& head,
+                               const std::string& name);
+Result<Model> wav2vec2_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> vit_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deit_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> dinov2_model(JsonReader& config, const std::string& head, const std::string& name);

@@ -67,7 +67,7 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
   s.layers = blocks_of(config, "num_hidden_layers", 12);
   s.heads = heads_of(config, "num_attention_heads", 12, "hidden_size", s.hidden);
   s.head_dim = s.hidden / s.heads;
-  if (kind.prefix == "ViT") s.head_dim = config.integer("head_dim", 1, s.head_dim);
+  if (!kind.contrastive) s.head_dim = config.integer("head_dim", 1, s.head_dim);
   if (s.head_dim > widest / s.heads) {
     config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
                                         s.head_dim, s.heads, widest));

@@ -14,7 +14,7 @@ constexpr NumberKey keys[] = {
     {"activation", Kind::activation, "falcon distilbert"},
     {"activation_dropout", Kind::share,
      "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
-     "biogpt"},
+     "biogpt wav2vec2 hubert"},
     {"activation_function", Kind::activation,
      "gpt2 gpt_bigcode gptj opt whisper codegen gpt_neo exaone bart mbart plbart pegasus marian "
      "m2m_100 blenderbot blenderbot-small mvp xglm"},
@@ -33,18 +33,49 @@ constexpr NumberKey keys[] = {
     {"out_features", Kind::list, "dinov2"},
     {"out_indices", Kind::list, "dinov2"},
     {"stage_names", Kind::list, "dinov2"},
+    {"classifier_activation", Kind::activation, "modernbert"},
+    {"deterministic_flash_attn", Kind::flag, "modernbert"},
+    {"initializer_cutoff_factor", Kind::number, "modernbert"},
+    {"norm_eps", Kind::positive, "modernbert"},
+    {"repad_logits_with_grad", Kind::flag, "modernbert"},
+    {"reference_compile", Kind::flag, "modernbert"},
+    {"sparse_prediction", Kind::flag, "modernbert"},
+    {"global_rope_theta", Kind::number, "modernbert"},
+    {"local_rope_theta", Kind::number, "modernbert"},
+    {"adapter_kernel_size", Kind::number, "wav2vec2"},
+    {"adapter_stride", Kind::number, "wav2vec2"},
+    {"num_adapter_layers", Kind::number, "wav2vec2"},
+    {"output_hidden_size", Kind::number, "wav2vec2"},
+    {"codevector_dim", Kind::number, "wav2vec2"},
+    {"contrastive_logits_temperature", Kind::number, "wav2vec2"},
+    {"ctc_loss_reduction", Kind::word, "wav2vec2 hubert"},
+    {"ctc_zero_infinity", Kind::flag, "wav2vec2 hubert"},
+    {"diversity_loss_weight", Kind::number, "wav2vec2"},
+    {"feat_extract_activation", Kind::activation, "wav2vec2 hubert"},
+    {"feat_proj_dropout", Kind::share, "wav2vec2 hubert"},
+    {"feat_quantizer_dropout", Kind::share, "wav2vec2"},
+    {"final_dropout", Kind::share, "wav2vec2 hubert"},
+    {"num_codevector_groups", Kind::number, "wav2vec2"},
+    {"num_codevectors_per_group", Kind::number, "wav2vec2"},
+    {"num_negatives", Kind::number, "wav2vec2"},
+    {"proj_codevector_dim", Kind::number, "wav2vec2"},
+    {"tdnn_dilation", Kind::list, "wav2vec2"},
+    {"tdnn_dim", Kind::list, "wav2vec2"},
+    {"tdnn_kernel", Kind::list, "wav2vec2"},
+    {"xvector_output_dim", Kind::number, "wav2vec2"},
     {"alibi", Kind::flag, "falcon"},
     {"apply_residual_connection_post_layernorm", Kind::flag, "bloom"},
-    {"apply_spec_augment", Kind::flag, "whisper"},
+    {"apply_spec_augment", Kind::flag, "whisper wav2vec2 hubert"},
     {"attention_dropout", Kind::share,
      "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
-     "cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral qwen2_moe qwen3_moe "
-     "olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert whisper seed_oss "
-     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus glm4_moe "
-     "dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 nanochat "
-     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo persimmon bart mbart "
-     "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm clip_text_model "
-     "clip_vision_model siglip_text_model siglip_vision_model"},
+     "cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral qwen2_moe "
+     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert whisper seed_oss "
+     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
+     "glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 "
+     "nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo persimmon "
+     "bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
+     "clip_text_model clip_vision_model siglip_text_model siglip_vision_model modernbert "
+     "wav2vec2 hubert"},
     {"attention_multiplier", Kind::number, "granite granitemoe"},
     {"attention_probs_dropout_prob", Kind::share,
      "bert roberta vit xlm-roberta camembert data2vec-text electra mpnet deberta-v2 deit dinov2 "
@@ -59,7 +90,7 @@ constexpr NumberKey keys[] = {
     {"cache_implementation", Kind::word, ""},
     {"classifier_dropout", Kind::share,
      "gpt_neox bert roberta t5 mt5 umt5 gpt_neo xlm-roberta camembert data2vec-text bart mbart "
-     "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp electra"},
+     "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp electra modernbert"},
     {"clip_qkv", Kind::number, "olmo olmoe"},
     {"decoder_layerdrop", Kind::share,
      "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp"},
@@ -68,7 +99,7 @@ constexpr NumberKey keys[] = {
     {"input_jitter_noise", Kind::share, "phimoe"},
     {"moe_norm_min", Kind::number, "ernie4_5_moe"},
     {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj codegen openai-gpt"},
-    {"embedding_dropout", Kind::share, "starcoder2"},
+    {"embedding_dropout", Kind::share, "starcoder2 modernbert"},
     {"embed_dropout", Kind::share, "gpt_neo exaone"},
     {"embedding_fraction", Kind::number, "mpt"},
     {"embedding_initializer_range", Kind::number, "youtu"},
@@ -106,8 +137,8 @@ constexpr NumberKey keys[] = {
      "minimax_m2 phimoe flex_olmo exaone internlm3 jais2 nanochat glm4_moe_lite youtu minicpm3 "
      "solar_open exaone_moe mellum persimmon xlm-roberta camembert data2vec-text electra mpnet "
      "deberta-v2 deit dinov2 biogpt clip_text_model clip_vision_model siglip_text_model "
-     "siglip_vision_model"},
-    {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma"},
+     "siglip_vision_model wav2vec2 hubert"},
+    {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma modernbert"},
     {"init_device", Kind::word, "mpt"},
     {"init_std", Kind::number,
      "opt whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm"},
@@ -117,18 +148,18 @@ constexpr NumberKey keys[] = {
     {"layer_norm_eps", Kind::positive,
      "phi cohere cohere2 stablelm gpt_neox bert roberta vit persimmon jais2 xlm-roberta "
      "camembert data2vec-text electra mpnet deberta-v2 deit dinov2 biogpt clip_text_model "
-     "clip_vision_model siglip_text_model siglip_vision_model"},
+     "clip_vision_model siglip_text_model siglip_vision_model wav2vec2 hubert"},
     {"layer_norm_epsilon", Kind::positive,
      "gpt2 gpt_bigcode gptj bloom falcon mpt t5 mt5 umt5 gpt_neo codegen exaone openai-gpt"},
-    {"layerdrop", Kind::share, "opt xglm biogpt"},
+    {"layerdrop", Kind::share, "opt xglm biogpt wav2vec2 hubert"},
     {"learned_pos_emb", Kind::flag, "mpt"},
     {"logit_scale", Kind::scalar, "cohere cohere2 mpt"},
     {"logits_scaling", Kind::number, "granite granitemoe"},
-    {"mask_feature_length", Kind::number, "whisper"},
-    {"mask_feature_min_masks", Kind::number, "whisper"},
+    {"mask_feature_length", Kind::number, "whisper wav2vec2 hubert"},
+    {"mask_feature_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_feature_prob", Kind::number, "whisper"},
-    {"mask_time_length", Kind::number, "whisper"},
-    {"mask_time_min_masks", Kind::number, "whisper"},
+    {"mask_time_length", Kind::number, "whisper wav2vec2 hubert"},
+    {"mask_time_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_time_prob", Kind::number, "whisper"},
     {"max_sequence_length", Kind::number, ""},
     {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe"},
@@ -165,13 +196,12 @@ constexpr NumberKey keys[] = {
     {"rope_interleave", Kind::flag, "deepseek_v3 glm4_moe_lite youtu"},
     {"rope_local_base_freq", Kind::number, ""},
     {"rope_parameters", Kind::object,
-     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
-     "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe "
-     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss "
-     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
-     "ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 "
-     "vaultgemma jais2 nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum "
-     "persimmon"},
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
+     "cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe qwen3_moe olmoe "
+     "deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss hunyuan_v1_dense ministral "
+     "ministral3 helium olmo3 exaone4 arcee nemotron apertus ernie4_5_moe glm4_moe dots1 "
+     "granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 nanochat "
+     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum persimmon modernbert"},
     {"rope_pct", Kind::number, ""},
     {"rope_scaling", Kind::object, ""},
     {"rope_theta", Kind::number, ""},
