@@ -143,15 +143,13 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                               "module tree of it with tools/export_torch_model.py",
                               source, key, word(name)));
   }
-  std::string text;
-  std::vector<std::string> classes = known_classes();
-  std::sort(classes.begin(), classes.end());
-  for (const std::string& known : classes) text += (text.empty() ? "" : ", ") + known;
+  const std::vector<std::string> classes = known_classes();
   const std::vector<std::string_view> views(classes.begin(), classes.end());
   return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}{}; known are {}; others: a module tree, made by "
+                fmt::format("{}: {} names {}, which is no class of the {} families that "
+                            "docs/model-format.md lists{}; others: a module tree, made by "
                             "tools/export_torch_model.py",
-                            source, key, word(name), did_you_mean(name, views), text));
+                            source, key, word(name), classes.size(), did_you_mean(name, views)));
 }
 
 // The first of "architectures", or "model_type" if there is none.

@@ -100,9 +100,10 @@ class PlanEntry {
     const std::vector<ModuleId> found =
         by_path_ ? modules.matching(*by_path_) : modules.of_class(*by_class_);
     if (modules.tired()) {
-      return bad(fmt::format("the entries up to here look at more than {} modules: name modules "
-                             "by fewer patterns and classes",
-                             looks_max));
+      return bad(
+          fmt::format("the entries up to here look at more than {} modules: name modules "
+                      "by fewer patterns and classes",
+                      looks_max));
     }
     for (const ModuleId id : found) units[id] = overridden(units[id], settings_);
     if (!found.empty()) return {};

@@ -90,7 +90,8 @@ TEST_CASE("a plan that cannot be meant is refused by the entry and the key", "[w
 
 TEST_CASE("a plan whose entries look at the same modules again and again is refused",
           "[wrap][errors]") {
-  std::string tree = R"({"tessera_model": 1, "name": "wide", "root": {"class": "Net", "modules": [)";
+  std::string tree = R"({"tessera_model": 1, "name": "wide",
+                         "root": {"class": "Net", "modules": [)";
   for (int m = 0; m < 1100; ++m) {
     tree += fmt::format(R"({}{{"name": "m{}", "class": "Linear",
                             "parameters": [{{"name": "weight", "shape": [1]}}]}})",
