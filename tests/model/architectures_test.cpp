@@ -76,6 +76,7 @@ TEST_CASE("what the configuration classes of transformers refuse is refused, bey
         {R"({"model_type": "deepseek_v3", "qk_rope_head_dim": 9})", "qk_rope_head_dim is 9"},
         {R"({"model_type": "gemma2", "hidden_size": 2303})", "wants whatever head_dim is"},
         {R"({"model_type": "llama4_text", "no_rope_layers": [1]})", "a list of 48 numbers"},
+        {R"({"architectures": ["T5EncoderModel"], "is_decoder": true})", "an encoder alone"},
         {R"({"model_type": "mellum", "num_mtp_layers": 2})", "must be 0 or 1"},
         {R"({"architectures": ["NanoChatForTokenClassification"]})", "names NanoChatFor"}}) {
     const auto model = parse_model(text, "config.json");
