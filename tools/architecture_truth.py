@@ -10,6 +10,7 @@ program builds, without torch.
     python3 tools/architecture_truth.py [--only llama,qwen3] > tests/golden/architectures.json
 """
 import argparse
+import inspect
 import json
 import random
 import sys
@@ -34,6 +35,19 @@ LATENT = dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head
               qk_rope_head_dim=[8, 16], v_head_dim=[16, 24])
 BIAS = dict(attention_bias=FLAG, tie_word_embeddings=FLAG)
 BERT = dict(SMALL, max_position_embeddings=[64, 80], type_vocab_size=[1, 2])
+PLACED = {key: BERT[key] for key in BERT if key != "type_vocab_size"}
+DEBERTA = dict(PLACED, type_vocab_size=[0, 2], relative_attention=FLAG, position_buckets=[-1, 8, 16],
+               max_relative_positions=[-1, 20], norm_rel_ebd=["none", "layer_norm"], share_att_key=FLAG,
+               pos_att_type=["p2c|c2p", ["c2p"], ["p2c"]], position_biased_input=FLAG,
+               conv_kernel_size=[0, 3])
+MODERN = dict(SMALL, pad_token_id=[0], bos_token_id=[1], eos_token_id=[2], cls_token_id=[1], sep_token_id=[2],
+              norm_bias=FLAG, mlp_bias=FLAG, attention_bias=FLAG, classifier_bias=FLAG, decoder_bias=FLAG)
+SPEECH = dict(SMALL, conv_dim=[[32, 32, 48]], conv_kernel=[[10, 3, 2]], conv_stride=[[5, 2, 2]],
+              num_conv_pos_embeddings=[16, 7], num_conv_pos_embedding_groups=[4], conv_bias=FLAG,
+              feat_extract_norm=["group", "layer"], do_stable_layer_norm=FLAG, mask_time_prob=[0.0, 0.05])
+IMAGE = dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4], intermediate_size=[100],
+             image_size=[32, 40], patch_size=[8])
+DINO = dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"}, mlp_ratio=[2, 4])
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
      num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
@@ -256,6 +270,55 @@ ROWS = [
      encoder_ffn_dim=8192, decoder_ffn_dim=8192), BART),
     ("blenderbot", "BlenderbotForConditionalGeneration", dict(), BART),
     ("blenderbot-small", "BlenderbotSmallForConditionalGeneration", dict(), BART),
+    ("mvp", "MvpForConditionalGeneration", dict(), BART),
+    ("bart", "BartForCausalLM", dict(), BART),
+    ("marian", "MarianForCausalLM", dict(), dict(BART, decoder_start_token_id=[0])),
+    ("pegasus", "PegasusForCausalLM", dict(), BART),
+    ("electra", "ElectraForPreTraining", dict(embedding_size=1024, hidden_size=1024, num_hidden_layers=24,
+     num_attention_heads=16, intermediate_size=4096), dict(BERT, embedding_size=[32, 64])),
+    ("electra", "ElectraForMaskedLM", dict(), dict(BERT, embedding_size=[32, 64])),
+    ("electra", "ElectraForSequenceClassification", dict(), dict(BERT, embedding_size=[32, 64], num_labels=[3])),
+    ("mpnet", "MPNetForMaskedLM", dict(max_position_embeddings=514), PLACED),
+    ("mpnet", "MPNetModel", dict(), dict(PLACED, relative_attention_num_buckets=[16, 32])),
+    ("mpnet", "MPNetForSequenceClassification", dict(), dict(PLACED, num_labels=[3])),
+    ("deberta-v2", "DebertaV2ForSequenceClassification", dict(hidden_size=768, num_hidden_layers=12,
+     num_attention_heads=12, intermediate_size=3072, relative_attention=True, position_buckets=256,
+     norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False,
+     max_relative_positions=-1), DEBERTA),
+    ("deberta-v2", "DebertaV2ForMaskedLM", dict(conv_kernel_size=3, conv_act="gelu", relative_attention=True,
+     position_buckets=256, norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p",
+     position_biased_input=False), DEBERTA),
+    ("deberta-v2", "DebertaV2Model", dict(), dict(DEBERTA, embedding_size=[32])),
+    ("xglm", "XGLMForCausalLM", dict(d_model=2048, ffn_dim=8192, num_layers=48), dict(vocab_size=[96],
+     d_model=[64, 96], ffn_dim=[100, 200], num_layers=[2, 3], attention_heads=[4])),
+    ("biogpt", "BioGptForCausalLM", dict(), dict(SMALL, max_position_embeddings=[64, 80])),
+    ("openai-gpt", "OpenAIGPTLMHeadModel", dict(), {key: GPT[key] for key in GPT if key != "n_inner"}),
+    ("clip_text_model", "CLIPTextModel", dict(hidden_size=768, intermediate_size=3072, num_attention_heads=12),
+     dict(SMALL, max_position_embeddings=[64], eos_token_id=[2], bos_token_id=[1])),
+    ("siglip_text_model", "SiglipTextModel", dict(), dict(SMALL, max_position_embeddings=[64], projection_size=[48, 64],
+                                                          eos_token_id=[2], bos_token_id=[1])),
+    ("modernbert", "ModernBertForMaskedLM", dict(hidden_size=1024, intermediate_size=2624, num_hidden_layers=28,
+     num_attention_heads=16), MODERN),
+    ("modernbert", "ModernBertForSequenceClassification", dict(), dict(MODERN, num_labels=[3])),
+    ("modernbert", "ModernBertModel", dict(), MODERN),
+    ("wav2vec2", "Wav2Vec2ForCTC", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096, feat_extract_norm="layer", conv_bias=True, do_stable_layer_norm=True), SPEECH),
+    ("wav2vec2", "Wav2Vec2Model", dict(), SPEECH),
+    ("hubert", "HubertForSequenceClassification", dict(), dict(SPEECH, num_labels=[5], classifier_proj_size=[48])),
+    ("hubert", "HubertForCTC", dict(), dict(SPEECH, feat_proj_layer_norm=FLAG)),
+    ("deit", "DeiTForImageClassification", dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536),
+     dict(IMAGE, num_labels=[5], qkv_bias=FLAG)),
+    ("deit", "DeiTForImageClassificationWithTeacher", dict(), dict(IMAGE, num_labels=[5])),
+    ("deit", "DeiTModel", dict(), dict(IMAGE, pooler_output_size=[48, 64])),
+    ("dinov2", "Dinov2ForImageClassification", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     image_size=518), dict(DINO, num_labels=[5], qkv_bias=FLAG)),
+    ("dinov2", "Dinov2Model", dict(hidden_size=1536, num_hidden_layers=40, num_attention_heads=24, use_swiglu_ffn=True,
+     image_size=518), dict(DINO, use_swiglu_ffn=FLAG, use_mask_token=FLAG)),
+    ("clip_vision_model", "CLIPVisionModel", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096, patch_size=14, image_size=336), IMAGE),
+    ("clip_vision_model", "CLIPVisionModelWithProjection", dict(), dict(IMAGE, projection_dim=[48, 64])),
+    ("siglip_vision_model", "SiglipVisionModel", dict(hidden_size=1152, num_hidden_layers=27, num_attention_heads=16,
+     intermediate_size=4304, patch_size=14, image_size=384), dict(IMAGE, vision_use_head=FLAG)),
     ("t5", "T5EncoderModel", dict(), dict(vocab_size=[96], d_model=[64], d_ff=[100], num_layers=[2, 3], num_heads=[4],
      is_gated_act=FLAG)),
     ("vit", "ViTForImageClassification", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
@@ -282,8 +345,13 @@ def build(kind, name, settings, device):
 
 
 def inputs_of(model, config, tokens):
-    if config.model_type == "vit":
+    if hasattr(config, "patch_size"):
         return dict(pixel_values=torch.zeros(1, 3, config.image_size, config.image_size))
+    if hasattr(config, "conv_stride"):
+        samples = tokens
+        for kernel, stride in reversed(list(zip(config.conv_kernel, config.conv_stride))):
+            samples = (samples - 1) * stride + kernel
+        return dict(input_values=torch.zeros(1, samples))
     ids = torch.zeros(1, tokens, dtype=torch.long)
     if config.model_type == "whisper":
         frames = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)
@@ -293,9 +361,8 @@ def inputs_of(model, config, tokens):
     ids = ids + 5  # no padding
     if not hasattr(config, "pad_token_id") or config.pad_token_id is None:
         config.pad_token_id = 1
-    return dict(input_ids=ids, **({} if config.is_encoder_decoder or "bert" in config.model_type or
-                                  config.model_type == "data2vec-text" else
-                                  dict(use_cache=False)))
+    takes = inspect.signature(model.forward).parameters
+    return dict(input_ids=ids, **(dict(use_cache=False) if "use_cache" in takes else {}))
 
 
 def record(kind, name, settings, tokens):

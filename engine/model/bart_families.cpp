@@ -46,6 +46,9 @@ BartSizes read_bart(JsonReader& config, const BartKind& kind) {
                 "is false, but this model is built with one table for both halves and the "
                 "head: describe it as a module tree");
   }
+  if (kind.prefix == "Mvp" && config.boolean("use_prompt", false)) {
+    config.fail("use_prompt", "is true, but prompts are not built: describe it as a module tree");
+  }
   if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
     config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
                                                   "table here",
@@ -62,17 +65,19 @@ class BartBuilder {
         s_(sizes),
         head_(head),
         labels_(labels),
+        causal_(head == "ForCausalLM"),
         base_(head == "Model" ? "" : "model."),
         w_(name, kind.prefix + head, kind.prefix, dtype) {}
 
   Model build() {
     describe_encoder(w_.model(), s_.positions, s_.heads[1], s_.hidden);
-    w_.container("model", kind_.prefix + "Model");
+    w_.container("model", kind_.prefix + (causal_ ? "DecoderWrapper" : "Model"));
     w_.container(base_ + "encoder", kind_.prefix + "Encoder");
     w_.container(base_ + "decoder", kind_.prefix + "Decoder");
     w_.container("classification_head", kind_.prefix + "ClassificationHead");
-    shared_ = w_.embedding(base_ + "shared", s_.vocabulary, s_.hidden, false, s_.scaled);
-    half(0);
+    table_ = base_ + (causal_ ? "decoder.embed_tokens" : "shared");
+    shared_ = w_.embedding(table_, s_.vocabulary, s_.hidden, false, s_.scaled);
+    if (!causal_) half(0);
     half(1);
     finish();
     return w_.take();
@@ -80,9 +85,8 @@ class BartBuilder {
 
  private:
   void finish() {
-    if (head_ == "ForConditionalGeneration" || head_ == "MTModel") {
-      const std::string table = "model.shared.weight";
-      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table, false, false));
+    if (head_ == "ForConditionalGeneration" || head_ == "MTModel" || causal_) {
+      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table_ + ".weight", false, false));
     } else if (head_ == "ForSequenceClassification") {
       for (const auto& [name, out] : {std::pair{"dense", s_.hidden}, {"out_proj", labels_}}) {
         const ModuleId id =
@@ -138,7 +142,8 @@ class BartBuilder {
     parts.push_back({norm(path + ".self_attn_layer_norm"), {self}});
     if (side == 1) {
       const ModuleId cross = attend(path + ".encoder_attn", side, false);
-      parts.push_back({norm(path + ".encoder_attn_layer_norm"), {cross}});
+      const ModuleId its_norm = norm(path + ".encoder_attn_layer_norm");
+      if (!causal_) parts.push_back({its_norm, {cross}});  // without an encoder it is idle
     }
     const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
     const auto halves = w_.mlp_halves(path, mlp, s_.hidden, s_.dropout);
@@ -154,7 +159,9 @@ class BartBuilder {
   const BartSizes s_;
   const std::string head_;
   const std::int64_t labels_;
+  const bool causal_;
   const std::string base_;
+  std::string table_;  // of both halves and the head
   PartWriter w_;
   ModuleId shared_;
 };
@@ -176,19 +183,21 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
 }  // namespace
 
 const std::vector<EncoderFamily>& bart_families() {
-  const std::string heads = "ForConditionalGeneration Model";
+  const std::string heads = "ForConditionalGeneration Model ForCausalLM";
   const std::string classes = heads + " ForSequenceClassification ForQuestionAnswering";
   static const std::vector<EncoderFamily> all = {
       family("bart", classes,
              {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true, false, 3}),
       family("mbart", classes, {"MBart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, true, true}),
+      family("mvp", classes, {"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true}),
       family("plbart", heads + " ForSequenceClassification",
              {"PLBart", 50005, 768, 3072, 12, 1024, {6, 6}, 2, false, true}),
       family("pegasus", heads,
              {"Pegasus", 50265, 1024, 4096, 16, 1024, {12, 12}, 0, true, false, true}),
-      family("marian", "MTModel Model",
+      family("marian", "MTModel Model ForCausalLM",
              {"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true}),
-      family("m2m_100", heads, {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
+      family("m2m_100", "ForConditionalGeneration Model",
+             {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
       family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),
       family("blenderbot-small", heads,
              {"BlenderbotSmall", 50265, 512, 2048, 16, 512, {8, 8}, 0, false, true}),

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "engine/model/encoder_parts.h"
 #include "engine/model/part_writer.h"
 
 namespace tessera {
@@ -118,6 +119,7 @@ class DecoderBuilder {
     const std::int64_t width = narrow() ? b_.embedding_width : hidden();
     if (b_.labels > 0) {
       const ModuleId id = writer_.linear(b_.head, hidden(), b_.labels, b_.head_bias);
+      if (b_.pooled) fix_length(writer_.tree().module(id).cost, 1);
       return writer_.runs(id);
     }
     const std::string tied = b_.tied ? at(b_.embedding) + ".weight" : "";

@@ -29,8 +29,9 @@ struct LatentSizes {
 };
 
 /// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qn and kn, norms of queries
-/// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; those of
-/// latent attention: qa, qan, qb, kva, kvan, kvb.
+/// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; p, a
+/// projection of those, which the builder of its family counts; those of latent attention: qa, qan,
+/// qb, kva, kvan, kvb.
 struct AttentionPart {
   std::string name = "self_attn";
   std::string class_name = {};  // "": the family's prefix and "Attention"

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/model/config_keys.h"
@@ -11,6 +12,136 @@
 
 namespace tessera {
 namespace {
+
+// What every class of transformers needs: null is another thing than a missing key there. Keys
+// that may be null say that something is not there (sliding_window), or as large as another
+// size (head_dim, n_inner).
+constexpr std::string_view needed[] = {
+    "activation_function",
+    "afn",
+    "attention_heads",
+    "classifier_proj_size",
+    "conv_kernel_size",
+    "d_ff",
+    "d_kv",
+    "d_model",
+    "decoder_attention_heads",
+    "decoder_ffn_dim",
+    "decoder_layers",
+    "decoder_sparse_step",
+    "decoder_vocab_size",
+    "dense_act_fn",
+    "dim",
+    "embedding_size",
+    "encoder_attention_heads",
+    "encoder_ffn_dim",
+    "encoder_layers",
+    "expansion_ratio",
+    "ffn_dim",
+    "first_k_dense_replace",
+    "hidden_act",
+    "hidden_activation",
+    "hidden_dim",
+    "hidden_size",
+    "image_size",
+    "interleave_moe_layer_step",
+    "intermediate_size",
+    "intermediate_size_mlp",
+    "kv_lora_rank",
+    "layer_norm_eps",
+    "layer_norm_epsilon",
+    "max_position_embeddings",
+    "max_seq_len",
+    "max_source_positions",
+    "max_target_positions",
+    "max_window_layers",
+    "mlp_ratio",
+    "moe_intermediate_size",
+    "moe_k",
+    "moe_layer_end_index",
+    "moe_layer_interval",
+    "moe_layer_start_index",
+    "moe_num_experts",
+    "moe_num_shared_experts",
+    "n_embd",
+    "n_head",
+    "n_heads",
+    "n_layer",
+    "n_layers",
+    "n_positions",
+    "n_routed_experts",
+    "n_shared_experts",
+    "no_rope_layer_interval",
+    "norm_eps",
+    "norm_epsilon",
+    "norm_rel_ebd",
+    "num_attention_heads",
+    "num_channels",
+    "num_experts",
+    "num_experts_per_tok",
+    "num_feat_extract_layers",
+    "num_heads",
+    "num_hidden_layers",
+    "num_labels",
+    "num_layers",
+    "num_local_experts",
+    "num_mel_bins",
+    "num_shared_experts",
+    "patch_size",
+    "pooler_hidden_size",
+    "position_buckets",
+    "projection_dim",
+    "projection_size",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "query_pre_attn_scalar",
+    "relative_attention_num_buckets",
+    "rms_norm_eps",
+    "rope_theta",
+    "shared_expert_intermediate_size",
+    "type_vocab_size",
+    "v_head_dim",
+    "vocab_size",
+    "window_size",
+};
+
+constexpr std::pair<std::string_view, std::string_view> excepted[] = {
+    {"intermediate_size", "gpt_neo"},
+    {"num_experts_per_tok", "deepseek_v2"},
+    {"v_head_dim", "minicpm3"},
+};
+
+// A number of the vocabulary; several may end a text.
+bool is_token(const std::string& key, const nlohmann::json& value) {
+  if (value.is_null() || value.is_number_integer()) return true;
+  if (key != "eos_token_id" || !value.is_array()) return false;
+  return std::all_of(value.begin(), value.end(),
+                     [](const nlohmann::json& one) { return one.is_number_integer(); });
+}
+
+// Families whose embedding is told which row pads.
+void check_padding(JsonReader& config, const std::string& model_type) {
+  constexpr std::string_view untold =
+      " bloom clip_text_model codegen falcon gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gptj mpnet "
+      "hubert mpt mt5 openai-gpt siglip_text_model t5 umt5 wav2vec2 ";
+  if (untold.find(" " + model_type + " ") != std::string_view::npos) return;
+  if (!config.has("pad_token_id") || !config.has("vocab_size")) return;
+  const nlohmann::json& token = config.json()["pad_token_id"];
+  const nlohmann::json& rows = config.json()["vocab_size"];
+  if (!token.is_number_integer() || !rows.is_number_integer()) return;
+  const auto least = -rows.get<double>();
+  if (token.get<double>() >= least && token.get<double>() < -least) return;
+  config.fail("pad_token_id", fmt::format("is {}, but vocab_size is {}: there is no such token",
+                                          shown_value(token), shown_value(rows)));
+}
+
+bool are_numbered(const nlohmann::json& names) {
+  if (!names.is_object()) return false;
+  for (const auto& [number, name] : names.items()) {
+    if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return false;
+  }
+  return true;
+}
 
 bool known_elsewhere(std::string_view name, const std::string& model_type, bool trains) {
   const NumberKey* number = number_key(name);
@@ -45,6 +176,28 @@ void check_activations(JsonReader& config, const std::string& model_type) {
                                  "built for {}: describe the model as a module tree",
                                  name, model_type));
   }
+}
+
+void check_numbers(JsonReader& config, const std::string& model_type) {
+  for (const auto& [key, value] : config.json().items()) {
+    const bool needs = std::binary_search(std::begin(needed), std::end(needed), key) &&
+                       std::find(std::begin(excepted), std::end(excepted),
+                                 std::pair{std::string_view(key), std::string_view(model_type)}) ==
+                           std::end(excepted);
+    if (needs && value.is_null()) {
+      config.fail(key,
+                  "is null, which transformers does not take: give a value, or leave the key out "
+                  "for its default");
+    }
+    if (key.ends_with("_token_id") && !is_token(key, value)) {
+      config.fail(key, fmt::format("must be the number of a token, found {}", shown_value(value)));
+    }
+  }
+  check_padding(config, model_type);
+  if (config.has("id2label") && !are_numbered(config.json()["id2label"])) {
+    config.fail("id2label", "must name classes by number: {\"0\": \"no\", \"1\": \"yes\"}");
+  }
+  config.integer("num_labels", 0, 2);
 }
 
 void check_halves(JsonReader& config, bool encoder) {

@@ -19,6 +19,9 @@ Status check_nested(const JsonReader& config, bool known);
 /// Refuses activation functions with trained parameters that the family does not build.
 void check_activations(JsonReader& config, const std::string& model_type);
 
+/// Refuses sizes that are null, which no class takes, tokens and classes that are no numbers.
+void check_numbers(JsonReader& config, const std::string& model_type);
+
 /// Refuses layers that no builder makes: attention to an encoder, a second half.
 void check_halves(JsonReader& config, bool encoder);
 

@@ -161,6 +161,7 @@ constexpr std::string_view without_influence[] = {
     "router_aux_loss_coef",
     "router_jitter_noise",
     "sep_token_id",
+    "sparse_pred_ignore_index",
     "summary_activation",
     "summary_first_dropout",
     "summary_proj_to_labels",

@@ -7,12 +7,25 @@
 #include "engine/model/config_keys.h"
 #include "engine/model/family.h"
 #include "engine/model/hugging_face.h"
+#include "engine/model/part_writer.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t layers_max = 100'000;
 constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
+
+// Families that rotate a part of each head, or less than half of it, whose width may be odd.
+constexpr const char* partly_rotated =
+    "codegen glm glm4 glm4_moe gpt_neox gptj nemotron persimmon phi stablelm";
+// Those whose configuration classes want heads to divide the model's width, whatever head_dim says.
+constexpr const char* even_widths =
+    "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
+
+bool is_among(const std::string& model_type, const char* families) {
+  const auto all = words_of(families);
+  return std::find(all.begin(), all.end(), model_type) != all.end();
+}
 
 std::string first_key(const std::string& names) { return names.substr(0, names.find('|')); }
 
@@ -37,6 +50,7 @@ class DecoderReader {
     if (!config_.status().ok()) return b_;
     if (family_.read != nullptr) family_.read(config_, b_);
     read_windows();
+    check_heads();
     return b_;
   }
 
@@ -96,6 +110,24 @@ class DecoderReader {
     b_.attention.heads = s.heads;
     b_.attention.key_value_heads = s.key_value_heads;
     b_.attention.head_dim = s.head_dim;
+  }
+
+  // What transformers' own configuration classes refuse.
+  void check_heads() {
+    const Sizes& s = b_.sizes;
+    const std::string type = config_.text("model_type", family_.model_type);
+    if (s.hidden % s.heads != 0 && is_among(type, even_widths)) {
+      config_.fail(first_key(b_.keys.hidden),
+                   fmt::format("{} is not a multiple of {} {}, which {} wants whatever head_dim is",
+                               s.hidden, first_key(b_.keys.heads), s.heads, b_.prefix));
+    }
+    const LatentSizes& latent = b_.attention.latent;
+    const bool said = config_.has("partial_rotary_factor") || is_among(type, partly_rotated);
+    const std::int64_t rotated = latent.key_value > 0 ? latent.rotary : s.head_dim;
+    if (!b_.attention.rotary || said || rotated % 2 == 0) return;
+    config_.fail(
+        latent.key_value > 0 ? "qk_rope_head_dim" : "head_dim",
+        fmt::format("is {}: heads are rotated by pairs of elements, so it must be even", rotated));
   }
 
   void read_choices() {

@@ -45,6 +45,7 @@ void read_cohere(JsonReader& config, Blueprint& b) {
 
 void read_phi(JsonReader& config, Blueprint& b) {
   if (!config.boolean("qk_layernorm", false)) return;
+  require_full_heads(config, b);
   b.attention.weights += " q_layernorm:qn k_layernorm:kn";
   b.attention.norm = NormKind::layer;
 }

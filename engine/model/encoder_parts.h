@@ -30,7 +30,18 @@ Result<Model> checked(Model model, JsonReader& config);
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> hubert_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> modernbert_model(JsonReader& config, const std::string& head,
+                               const std::string& name);
+Result<Model> wav2vec2_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> vit_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> deit_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> dinov2_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> clip_vision_model(JsonReader& config, const std::string& head,
+                                const std::string& name);
+Result<Model> siglip_vision_model(JsonReader& config, const std::string& head,
+                                  const std::string& name);
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name);
 
 }  // namespace tessera

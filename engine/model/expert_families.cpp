@@ -71,6 +71,11 @@ void read_llama4(JsonReader& config, Blueprint& b) {
   config.boolean("use_qk_norm", true);  // without weights
   const std::int64_t step = config.integer("interleave_moe_layer_step", 1, 1);
   for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back((k + 1) % step != 0);
+  const nlohmann::json& rotated =
+      config.has("no_rope_layers") ? config.json()["no_rope_layers"] : nlohmann::json::array();
+  if (!rotated.is_array() || (!rotated.empty() && rotated.size() != b.dense_blocks.size())) {
+    config.fail("no_rope_layers", fmt::format("must be a list of {} numbers", b.sizes.layers));
+  }
   if (!config.has("moe_layers")) return;
   b.dense_blocks.assign(b.dense_blocks.size(), true);
   mark_blocks(config, "moe_layers", false, b.dense_blocks);

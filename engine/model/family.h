@@ -55,6 +55,7 @@ constexpr const char* trained_families =
 
 const std::vector<Family>& dense_families();
 const std::vector<Family>& gpt_families();
+const std::vector<Family>& plain_families();
 const std::vector<Family>& normed_families();
 const std::vector<Family>& expert_families();
 const std::vector<Family>& latent_families();

@@ -41,6 +41,11 @@ void read_routed(JsonReader& config, Blueprint& b) {
                      "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
   read_shared_experts(config, b, "n_shared_experts", b.experts.shared);
+  if (b.experts.shared == 0 && config.boolean("mlp_bias", false)) {
+    config.fail("n_shared_experts",
+                "is 0, but mlp_bias is true: transformers then builds a bias "
+                "without a matrix");
+  }
 }
 
 void read_deepseek(JsonReader& config, Blueprint& b) {

@@ -13,44 +13,93 @@ using Kind = NumberKind;
 constexpr NumberKey keys[] = {
     {"activation", Kind::activation, "falcon distilbert"},
     {"activation_dropout", Kind::share,
-     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
+     "biogpt wav2vec2 hubert"},
     {"activation_function", Kind::activation,
      "gpt2 gpt_bigcode gptj opt whisper codegen gpt_neo exaone bart mbart plbart pegasus marian "
-     "m2m_100 blenderbot blenderbot-small"},
+     "m2m_100 blenderbot blenderbot-small mvp xglm"},
+    {"afn", Kind::activation, "openai-gpt"},
+    {"conv_act", Kind::activation, "deberta-v2"},
+    {"drop_path_rate", Kind::share, "dinov2"},
+    {"layerscale_value", Kind::number, "dinov2"},
+    {"pooler_dropout", Kind::share, "deberta-v2"},
+    {"pooler_hidden_act", Kind::activation, "deberta-v2"},
+    {"projection_dim", Kind::number, "clip_text_model"},
+    {"prompt_length", Kind::number, "mvp"},
+    {"prompt_mid_dim", Kind::number, "mvp"},
+    {"summary_last_dropout", Kind::share, ""},
+    {"apply_layernorm", Kind::flag, "dinov2"},
+    {"reshape_hidden_states", Kind::flag, "dinov2"},
+    {"out_features", Kind::list, "dinov2"},
+    {"out_indices", Kind::list, "dinov2"},
+    {"stage_names", Kind::list, "dinov2"},
+    {"classifier_activation", Kind::activation, "modernbert"},
+    {"deterministic_flash_attn", Kind::flag, "modernbert"},
+    {"initializer_cutoff_factor", Kind::number, "modernbert"},
+    {"norm_eps", Kind::positive, "modernbert"},
+    {"repad_logits_with_grad", Kind::flag, "modernbert"},
+    {"reference_compile", Kind::flag, "modernbert"},
+    {"sparse_prediction", Kind::flag, "modernbert"},
+    {"global_rope_theta", Kind::number, "modernbert"},
+    {"local_rope_theta", Kind::number, "modernbert"},
+    {"adapter_kernel_size", Kind::number, "wav2vec2"},
+    {"adapter_stride", Kind::number, "wav2vec2"},
+    {"num_adapter_layers", Kind::number, "wav2vec2"},
+    {"output_hidden_size", Kind::number, "wav2vec2"},
+    {"codevector_dim", Kind::number, "wav2vec2"},
+    {"contrastive_logits_temperature", Kind::number, "wav2vec2"},
+    {"ctc_loss_reduction", Kind::word, "wav2vec2 hubert"},
+    {"ctc_zero_infinity", Kind::flag, "wav2vec2 hubert"},
+    {"diversity_loss_weight", Kind::number, "wav2vec2"},
+    {"feat_extract_activation", Kind::activation, "wav2vec2 hubert"},
+    {"feat_proj_dropout", Kind::share, "wav2vec2 hubert"},
+    {"feat_quantizer_dropout", Kind::share, "wav2vec2"},
+    {"final_dropout", Kind::share, "wav2vec2 hubert"},
+    {"num_codevector_groups", Kind::number, "wav2vec2"},
+    {"num_codevectors_per_group", Kind::number, "wav2vec2"},
+    {"num_negatives", Kind::number, "wav2vec2"},
+    {"proj_codevector_dim", Kind::number, "wav2vec2"},
+    {"tdnn_dilation", Kind::list, "wav2vec2"},
+    {"tdnn_dim", Kind::list, "wav2vec2"},
+    {"tdnn_kernel", Kind::list, "wav2vec2"},
+    {"xvector_output_dim", Kind::number, "wav2vec2"},
     {"alibi", Kind::flag, "falcon"},
     {"apply_residual_connection_post_layernorm", Kind::flag, "bloom"},
-    {"apply_spec_augment", Kind::flag, "whisper"},
+    {"apply_spec_augment", Kind::flag, "whisper wav2vec2 hubert"},
     {"attention_dropout", Kind::share,
-     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
-     "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral "
-     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert "
-     "whisper seed_oss hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee "
-     "nemotron apertus glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 "
-     "vaultgemma jais2 nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo "
-     "persimmon bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
+     "cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral qwen2_moe "
+     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert whisper seed_oss "
+     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
+     "glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 "
+     "nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo persimmon "
+     "bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
+     "clip_text_model clip_vision_model siglip_text_model siglip_vision_model modernbert "
+     "wav2vec2 hubert"},
     {"attention_multiplier", Kind::number, "granite granitemoe"},
     {"attention_probs_dropout_prob", Kind::share,
-     "bert roberta vit xlm-roberta camembert data2vec-text"},
+     "bert roberta vit xlm-roberta camembert data2vec-text electra mpnet deberta-v2 deit dinov2 "
+     "biogpt"},
     {"attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"attn_config", Kind::object, "mpt"},
     {"attn_logit_softcapping", Kind::number, "gemma2 gemma3_text vaultgemma"},
-    {"attn_pdrop", Kind::share, "gpt2 gpt_bigcode gptj codegen"},
+    {"attn_pdrop", Kind::share, "gpt2 gpt_bigcode gptj codegen openai-gpt"},
     {"attn_scale", Kind::number, "llama4_text"},
     {"attn_temperature_tuning", Kind::scalar, "llama4_text"},
     {"aux_loss_alpha", Kind::number, ""},
     {"cache_implementation", Kind::word, ""},
     {"classifier_dropout", Kind::share,
      "gpt_neox bert roberta t5 mt5 umt5 gpt_neo xlm-roberta camembert data2vec-text bart mbart "
-     "plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
+     "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp electra modernbert"},
     {"clip_qkv", Kind::number, "olmo olmoe"},
     {"decoder_layerdrop", Kind::share,
-     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp"},
     {"dense_act_fn", Kind::activation, "t5 mt5 umt5"},
     {"emb_pdrop", Kind::share, "mpt"},
     {"input_jitter_noise", Kind::share, "phimoe"},
     {"moe_norm_min", Kind::number, "ernie4_5_moe"},
-    {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj codegen"},
-    {"embedding_dropout", Kind::share, "starcoder2"},
+    {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj codegen openai-gpt"},
+    {"embedding_dropout", Kind::share, "starcoder2 modernbert"},
     {"embed_dropout", Kind::share, "gpt_neo exaone"},
     {"embedding_fraction", Kind::number, "mpt"},
     {"embedding_initializer_range", Kind::number, "youtu"},
@@ -59,8 +108,8 @@ constexpr NumberKey keys[] = {
     {"scale_emb", Kind::number, "minicpm3"},
     {"embedding_multiplier", Kind::number, "granite granitemoe"},
     {"encoder_layerdrop", Kind::share,
-     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
-    {"encoder_stride", Kind::number, "vit"},
+     "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp"},
+    {"encoder_stride", Kind::number, "vit deit"},
     {"ep_size", Kind::number, ""},
     {"experts_implementation", Kind::word, ""},
     {"final_logit_softcapping", Kind::number, "gemma2 gemma3_text vaultgemma nanochat"},
@@ -82,32 +131,35 @@ constexpr NumberKey keys[] = {
     {"resid_pdrop", Kind::share, "phi phi3 mpt"},
     {"hidden_act", Kind::activation,
      "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm glm4 "
-     "stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 "
-     "deepseek_v3 gpt_oss llama4_text bert roberta vit ernie4_5 seed_oss hunyuan_v1_dense "
-     "ministral ministral3 helium olmo3 exaone4 arcee nemotron ernie4_5_moe glm4_moe dots1 "
-     "granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 jais2 nanochat glm4_moe_lite youtu "
-     "minicpm3 solar_open exaone_moe mellum persimmon xlm-roberta camembert data2vec-text"},
-    {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma"},
+     "stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 "
+     "gpt_oss llama4_text bert roberta vit ernie4_5 seed_oss hunyuan_v1_dense ministral "
+     "ministral3 helium olmo3 exaone4 arcee nemotron ernie4_5_moe glm4_moe dots1 granitemoe "
+     "minimax_m2 phimoe flex_olmo exaone internlm3 jais2 nanochat glm4_moe_lite youtu minicpm3 "
+     "solar_open exaone_moe mellum persimmon xlm-roberta camembert data2vec-text electra mpnet "
+     "deberta-v2 deit dinov2 biogpt clip_text_model clip_vision_model siglip_text_model "
+     "siglip_vision_model wav2vec2 hubert"},
+    {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma modernbert"},
     {"init_device", Kind::word, "mpt"},
     {"init_std", Kind::number,
-     "opt whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small"},
+     "opt whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm"},
     {"initial_context_length", Kind::number, ""},
-    {"initializer_factor", Kind::number, "t5 mt5 umt5"},
+    {"initializer_factor", Kind::number, "t5 mt5 umt5 clip_text_model clip_vision_model"},
     {"is_gated_act", Kind::flag, "t5"},
     {"layer_norm_eps", Kind::positive,
-     "phi cohere cohere2 stablelm gpt_neox bert roberta vit persimmon jais2 xlm-roberta camembert "
-     "data2vec-text"},
+     "phi cohere cohere2 stablelm gpt_neox bert roberta vit persimmon jais2 xlm-roberta "
+     "camembert data2vec-text electra mpnet deberta-v2 deit dinov2 biogpt clip_text_model "
+     "clip_vision_model siglip_text_model siglip_vision_model wav2vec2 hubert"},
     {"layer_norm_epsilon", Kind::positive,
-     "gpt2 gpt_bigcode gptj bloom falcon mpt t5 mt5 umt5 gpt_neo codegen exaone"},
-    {"layerdrop", Kind::share, "opt"},
+     "gpt2 gpt_bigcode gptj bloom falcon mpt t5 mt5 umt5 gpt_neo codegen exaone openai-gpt"},
+    {"layerdrop", Kind::share, "opt xglm biogpt wav2vec2 hubert"},
     {"learned_pos_emb", Kind::flag, "mpt"},
     {"logit_scale", Kind::scalar, "cohere cohere2 mpt"},
     {"logits_scaling", Kind::number, "granite granitemoe"},
-    {"mask_feature_length", Kind::number, "whisper"},
-    {"mask_feature_min_masks", Kind::number, "whisper"},
+    {"mask_feature_length", Kind::number, "whisper wav2vec2 hubert"},
+    {"mask_feature_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_feature_prob", Kind::number, "whisper"},
-    {"mask_time_length", Kind::number, "whisper"},
-    {"mask_time_min_masks", Kind::number, "whisper"},
+    {"mask_time_length", Kind::number, "whisper wav2vec2 hubert"},
+    {"mask_time_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_time_prob", Kind::number, "whisper"},
     {"max_sequence_length", Kind::number, ""},
     {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe"},
@@ -124,7 +176,7 @@ constexpr NumberKey keys[] = {
     {"num_nextn_predict_layers", Kind::number, "deepseek_v3 glm4_moe mellum glm4_moe_lite"},
     {"original_max_position_embeddings", Kind::number, "phi3"},
     {"partial_rotary_factor", Kind::number, ""},
-    {"pooler_act", Kind::activation, "vit"},
+    {"pooler_act", Kind::activation, "vit deit"},
     {"position_embedding_type", Kind::word, ""},
     {"pretraining_seq_length", Kind::number, ""},
     {"qa_dropout", Kind::share, "distilbert"},
@@ -144,13 +196,12 @@ constexpr NumberKey keys[] = {
     {"rope_interleave", Kind::flag, "deepseek_v3 glm4_moe_lite youtu"},
     {"rope_local_base_freq", Kind::number, ""},
     {"rope_parameters", Kind::object,
-     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite "
-     "cohere cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe "
-     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss "
-     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
-     "ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 "
-     "vaultgemma jais2 nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum "
-     "persimmon"},
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
+     "cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe qwen3_moe olmoe "
+     "deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss hunyuan_v1_dense ministral "
+     "ministral3 helium olmo3 exaone4 arcee nemotron apertus ernie4_5_moe glm4_moe dots1 "
+     "granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 nanochat "
+     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum persimmon modernbert"},
     {"rope_pct", Kind::number, ""},
     {"rope_scaling", Kind::object, ""},
     {"rope_theta", Kind::number, ""},

@@ -187,6 +187,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "qkv") out = q + 2 * kv;
     if (role == "q" && out == 0) out = q;
     if (role == "k" || role == "v") out = kv;
+    if (role == "p") projection(own, hidden, q, lists_role(a.biases, role));
     if (out == 0) continue;
     linears.push_back(projection(own, in, out, lists_role(a.biases, role), conv1d));
   }

@@ -60,6 +60,9 @@ void read_mellum(JsonReader& config, Blueprint& b) {
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
   b.dense_blocks.assign(static_cast<std::size_t>(b.sizes.layers), false);
   read_layer_kinds(config, b);
+  for (const char* key : {"num_mtp_layers", "num_nextn_predict_layers"}) {
+    if (config.integer(key, 0, 0) > 1) config.fail(key, "must be 0 or 1");
+  }
 }
 
 void read_exaone_moe(JsonReader& config, Blueprint& b) {

@@ -316,6 +316,9 @@ Result<Model> build_t5(const T5Kind& kind, JsonReader& config, const std::string
   const T5Sizes sizes = read_t5(config, kind);
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
+  if (head == "EncoderModel" && config.boolean("is_decoder", false)) {
+    config.fail("is_decoder", "is true, but this class is built as an encoder alone");
+  }
   TESSERA_TRY(config.status());
   Model model = T5Builder(kind, sizes, head, labels, name, dtype).build();
   if (sizes.untied && head == "ForConditionalGeneration") {

@@ -17,6 +17,8 @@ using PlanJson = nlohmann::json;
 
 constexpr std::size_t pattern_max = 4096;  // characters
 constexpr std::size_t entries_max = 10'000;
+// Modules that all entries together may look at: some seconds' worth.
+constexpr std::size_t looks_max = 10'000'000;
 
 // Finds modules many times over.
 class NamedModules {
@@ -27,6 +29,8 @@ class NamedModules {
     }
   }
   const Model& model() const { return model_; }
+  /// Whether entries have looked at so many modules that the file takes too long.
+  bool tired() const { return looks_ > looks_max; }
 
   /// Looks only at paths that begin as the pattern does before its first *.
   std::vector<ModuleId> matching(const std::string& pattern) const {
@@ -37,8 +41,11 @@ class NamedModules {
       if (one != by_path_.end()) found.push_back(one->second);
       return found;
     }
-    for (auto at = by_path_.lower_bound(start); at != by_path_.end(); ++at) {
+    const std::string_view end = std::string_view(pattern).substr(pattern.rfind('*') + 1);
+    for (auto at = by_path_.lower_bound(start); at != by_path_.end() && !tired(); ++at) {
       if (!at->first.starts_with(start)) break;
+      if (!at->first.ends_with(end)) continue;
+      ++looks_;
       if (matches_path(pattern, at->first)) found.push_back(at->second);
     }
     return found;
@@ -50,6 +57,7 @@ class NamedModules {
       if (!model_.is_a(model_.modules[m], name)) continue;
       known->second.push_back(ModuleId{static_cast<std::int32_t>(m)});
     }
+    looks_ += known->second.size();
     return known->second;
   }
 
@@ -57,6 +65,7 @@ class NamedModules {
   const Model& model_;
   std::map<std::string_view, ModuleId> by_path_;
   mutable std::map<std::string, std::vector<ModuleId>> by_class_;  // that were asked for
+  mutable std::size_t looks_ = 0;
 };
 
 // One entry of "units": which modules, and what is set for them.
@@ -90,6 +99,12 @@ class PlanEntry {
   Status add_to(UnitTargets& units, const NamedModules& modules) const {
     const std::vector<ModuleId> found =
         by_path_ ? modules.matching(*by_path_) : modules.of_class(*by_class_);
+    if (modules.tired()) {
+      return bad(
+          fmt::format("the entries up to here look at more than {} modules: name modules "
+                      "by fewer patterns and classes",
+                      looks_max));
+    }
     for (const ModuleId id : found) units[id] = overridden(units[id], settings_);
     if (!found.empty()) return {};
     return bad(fmt::format("{} {} is no module of {}", by_path_ ? "path" : "class",

@@ -44,15 +44,17 @@ Result<WrapPlan> complete_plan(const Model& model, const UnitTargets& targets,
   TESSERA_ASSERT(!assigned.units.empty() && assigned.units[0].module == ModuleId{0},
                  "the root is the first unit");
   WrapPlan plan{.warnings = std::move(warnings)};
+  std::map<ModuleId, std::vector<std::string>> aliases;
+  for (const ModuleAlias& alias : model.module_aliases) {
+    aliases[alias.module].push_back(alias.path);
+  }
   for (const UnitAssignment::Unit& unit : assigned.units) {
     const auto target = targets.find(unit.module);
     WrapUnit made{.module = unit.module,
                   .overrides = target == targets.end() ? options.root : target->second,
                   .parameters = unit.parameters};
     std::sort(made.parameters.begin(), made.parameters.end());  // ids are in pre-order
-    for (const ModuleAlias& alias : model.module_aliases) {
-      if (alias.module == unit.module) made.aliases.push_back(alias.path);
-    }
+    if (const auto known = aliases.extract(unit.module)) made.aliases = known.mapped();
     plan.units.push_back(std::move(made));
   }
   for (std::size_t p = 0; p < model.parameters.size(); ++p) {

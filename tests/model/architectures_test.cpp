@@ -47,12 +47,68 @@ TEST_CASE("a configuration of weights that fit nowhere, or that are not built, i
         {R"({"model_type": "gpt_neo", "num_layers": 4})", "attention_types must be lists"},
         {R"({"model_type": "glm4_moe_lite", "mlp_layer_types": ["dense"]})",
          "must be a list of 47 words"},
-        {R"({"model_type": "internlm3", "bias": true})", "must be the same"}}) {
+        {R"({"model_type": "internlm3", "bias": true})", "must be the same"},
+        {R"({"model_type": "phi", "qk_layernorm": true, "head_dim": 32})", "must be hidden_size"},
+        {R"({"model_type": "deepseek_v2", "n_shared_experts": 0, "mlp_bias": true})", "a bias"},
+        {R"({"model_type": "mvp", "use_prompt": true})", "prompts are not built"},
+        {R"({"model_type": "mpnet", "relative_attention_num_buckets": 16})", "must be 32 to"},
+        {R"({"model_type": "deberta-v2", "pos_att_type": ["c2c"]})", "pos_att_type must be"}}) {
     const auto model = parse_model(text, "config.json");
     INFO(text << "\n" << model.status().message());
     REQUIRE_FALSE(model.ok());
     CHECK(model.status().message().find(part) != std::string::npos);
   }
+}
+
+TEST_CASE("what the configuration classes of transformers refuse is refused, beyond mere types",
+          "[model][errors]") {
+  for (const auto& [text, part] :
+       {std::pair{R"({"model_type": "llama", "hidden_size": null})", "hidden_size is null"},
+        {R"({"model_type": "gpt2", "n_embd": null})", "n_embd is null"},
+        {R"({"model_type": "qwen3", "hidden_act": null})", "hidden_act is null"},
+        {R"({"model_type": "deepseek_v3", "v_head_dim": null})", "v_head_dim is null"},
+        {R"({"model_type": "llama", "pad_token_id": "x"})", "must be the number of a token"},
+        {R"({"model_type": "llama", "bos_token_id": [1]})", "must be the number of a token"},
+        {R"({"model_type": "llama", "vocab_size": 96, "pad_token_id": 96})", "no such token"},
+        {R"({"model_type": "llama", "id2label": {"x": 1}})", "must name classes by number"},
+        {R"({"model_type": "llama", "num_labels": 0.5})", "num_labels"},
+        {R"({"model_type": "llama", "head_dim": 25})", "so it must be even"},
+        {R"({"model_type": "deepseek_v3", "qk_rope_head_dim": 9})", "qk_rope_head_dim is 9"},
+        {R"({"model_type": "gemma2", "hidden_size": 2303})", "wants whatever head_dim is"},
+        {R"({"model_type": "llama4_text", "no_rope_layers": [1]})", "a list of 48 numbers"},
+        {R"({"architectures": ["T5EncoderModel"], "is_decoder": true})", "an encoder alone"},
+        {R"({"model_type": "mellum", "num_mtp_layers": 2})", "must be 0 or 1"},
+        {R"({"architectures": ["NanoChatForTokenClassification"]})", "names NanoChatFor"}}) {
+    const auto model = parse_model(text, "config.json");
+    INFO(text << "\n" << model.status().message());
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.status().message().find(part) != std::string::npos);
+  }
+  for (const char* text : {R"({"model_type": "llama", "vocab_size": 96, "pad_token_id": -1})",
+                           R"({"model_type": "gpt2", "vocab_size": 96, "pad_token_id": 96})",
+                           R"({"model_type": "glm4", "head_dim": 25})",
+                           R"({"model_type": "gpt_neo", "intermediate_size": null})",
+                           R"({"model_type": "qwen3", "eos_token_id": [1, 2]})"}) {
+    INFO(text);
+    CHECK(parse_model(text, "config.json").ok());
+  }
+}
+
+TEST_CASE("a decoder that had an encoder keeps its attention to it, and does not run it",
+          "[model]") {
+  const auto bart = [](const char* head) {
+    return test::require_value(parse_model(
+        std::string(R"({"model_type": "bart", "architectures": ["BartFor)") + head + R"("]})",
+        "config.json"));
+  };
+  const Model causal = bart("CausalLM");
+  const Model both = bart("ConditionalGeneration");
+  const ModuleId idle = causal.find_module("model.decoder.layers.0.encoder_attn");
+  REQUIRE(idle.valid());
+  CHECK(std::count(causal.forward.begin(), causal.forward.end(), idle) == 0);
+  CHECK(causal.parameter_count() < both.parameter_count());
+  CHECK(causal.find_parameter("lm_head.weight") ==
+        causal.find_parameter("model.decoder.embed_tokens.weight"));
 }
 
 TEST_CASE("a flag that is null is false, as Python takes it, and a null head_dim follows the heads",

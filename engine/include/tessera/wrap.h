@@ -208,7 +208,8 @@ class WrapContext {
   using Scope = std::unique_ptr<WrapContext, EndScope>;
 
   /// `model` must outlive the context.
-  explicit WrapContext(const Model& model) : model_(model) {}
+  explicit WrapContext(const Model& model);
+  ~WrapContext();
   WrapContext(const WrapContext&) = delete;
   WrapContext& operator=(const WrapContext&) = delete;
 
@@ -230,7 +231,10 @@ class WrapContext {
   Result<WrapPlan> plan(const WrapOptions& options) const;
 
  private:
+  struct Tree;
+
   const Model& model_;
+  std::unique_ptr<Tree> tree_;
   bool enabled_ = false;
   UnitOverrides defaults_;
   std::map<ModuleId, UnitOverrides> units_;

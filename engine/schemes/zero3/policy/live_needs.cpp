@@ -27,6 +27,8 @@ LargestNeed largest_need(const Model& model, const ModuleNeeds& needs,
   LargestNeed largest;
   for (std::size_t m = 0; m < needs.all().size(); ++m) {
     const ModuleId module{static_cast<std::int32_t>(m)};
+    // Without needs of its own it needs what the module around it needs, which came before.
+    if (m > 0 && needs.of(module).empty()) continue;
     const Bytes bytes = needed_at_once(model, needs, memory, module);
     if (!largest.module.valid() || bytes > largest.bytes) largest = {module, bytes};
   }
