@@ -9,9 +9,11 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "storage/chunk.h"
+#include "storage/per_rank.h"
 
 namespace tessera::storage {
 
@@ -25,10 +27,10 @@ class RecentEdges {
   RecentEdges(std::int32_t ranks, std::size_t recorded)
       : size_(std::bit_floor(std::clamp<std::size_t>(
             room / sizeof(Times) / std::max<std::size_t>(recorded, 1), 256, 8192))),
-        rings_(static_cast<std::size_t>(ranks)) {}
+        rings_(ranks) {}
 
   void add(Rank rank, const SpanEntry& span) {
-    std::vector<Times>& ring = rings_[static_cast<std::size_t>(rank)];
+    std::vector<Times>& ring = rings_.of(rank);
     if (ring.empty()) ring.assign(size_, {-1, 0, 0});
     // The first of an op and no other: who reads the file finds that one.
     Times& times = ring[place(span.op)];
@@ -37,16 +39,17 @@ class RecentEdges {
   /// Nothing: it was forgotten.
   std::optional<Time> time(Rank rank, Edge edge) const {
     if (edge < 0) return {};
-    const std::vector<Times>& ring = rings_[static_cast<std::size_t>(rank)];
-    if (ring.empty()) return {};
-    const Times& times = ring[place(static_cast<std::int32_t>(edge / 2))];
+    const std::vector<Times>* const ring = rings_.find(rank);
+    if (ring == nullptr) return {};
+    const Times& times = (*ring)[place(static_cast<std::int32_t>(edge / 2))];
     if (times.op != edge / 2) return {};
     return edge % 2 == 0 ? times.begin : times.end;
   }
   /// Calls use(edge, time) for all that are remembered.
   template <class F>
   void for_each(Rank rank, F use) const {
-    for (const Times& times : rings_[static_cast<std::size_t>(rank)]) {
+    const std::vector<Times>* const ring = rings_.find(rank);
+    for (const Times& times : ring == nullptr ? std::span<const Times>() : std::span(*ring)) {
       if (times.op < 0) continue;
       use(Edge{times.op} * 2, times.begin);
       use(Edge{times.op} * 2 + 1, times.end);
@@ -65,7 +68,7 @@ class RecentEdges {
   }
 
   const std::size_t size_;  // a power of 2
-  std::vector<std::vector<Times>> rings_;
+  PerRank<std::vector<Times>> rings_;
 };
 
 }  // namespace tessera::storage
