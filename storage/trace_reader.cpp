@@ -223,9 +223,15 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, const SpanStretch& stret
   return state_->named(state_->spans->read_stretch(rank, stretch));
 }
 
-Result<std::vector<Time>> TraceReader::sample_begins(Rank rank) const {
+Result<std::vector<std::int64_t>> TraceReader::sample_chunks(Rank rank) const {
   SampleReader samples(state_->database, *state_->spans, state_->version);
-  return state_->named(samples.begins(rank));
+  return state_->named(samples.chunks(rank));
+}
+
+Result<MemorySeries> TraceReader::chunk_memory(Rank rank, std::int64_t seq) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  SampleReader samples(state_->database, *state_->spans, state_->version);
+  return state_->named(samples.read_chunk(rank, seq));
 }
 
 std::int64_t TraceReader::chunks_read() const { return state_->spans->unpacked(); }
