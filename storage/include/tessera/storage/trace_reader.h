@@ -163,8 +163,7 @@ class TraceReader {
   std::int64_t chunks_read() const;
   /// All of it; or the steps [from, to), which `RankSteps::step` begins with. REQUIRES: the trace
   /// has these steps.
-  Result<RankSteps> rank_steps() const;
-  Result<RankSteps> rank_steps(std::int32_t from, std::int32_t to) const;
+  Result<RankSteps> rank_steps(std::int32_t from = 0, std::optional<std::int32_t> to = {}) const;
   /// What it says over all ranks, and over all steps; none if the file has no such summary.
   Result<std::optional<StepSummary>> step_summary() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
