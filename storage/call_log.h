@@ -9,6 +9,7 @@
 //   replay(log.take(), sink);  // sink.op(the same)
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,8 +51,10 @@ class CallLog : public TraceSink {
   std::size_t size() const { return calls_.size(); }
   /// Hands out the calls and starts anew in `memory`, whose bytes nobody wants any more.
   Calls take(std::vector<std::byte> memory = {}) {
+    // As many as the last ones had, but for a step of very many ranks.
+    constexpr std::size_t usual = 256 << 10;
     memory.clear();
-    memory.reserve(calls_.bytes.capacity());
+    memory.reserve(std::min(calls_.bytes.capacity(), usual));
     return std::exchange(calls_, {.bytes = std::move(memory), .works = {}});
   }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -22,7 +23,10 @@ using Names = std::map<std::int64_t, std::string>;
 constexpr std::array name_tables = {"op_kind",      "phase",       "reason",  "dtype",
                                     "memory_class", "stream_role", "severity"};
 
-Status no_trace(std::string_view what) {
+/// `what` quotes names of the file, which may have lines of their own.
+Status no_trace(std::string what) {
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
   return {Code::corrupt, fmt::format("It is no trace, or a damaged one: {}.", what)};
 }
 

@@ -131,22 +131,30 @@ Status SampleReader::check_claim(Rank rank) const {
                   entries_, rank, database_.size())};
 }
 
-Result<std::vector<Time>> SampleReader::begins(Rank rank) {
-  TESSERA_ASSIGN(Statement chunks,
-                 database_.prepare("SELECT t0, count FROM memory_chunk WHERE rank = ?"));
-  chunks.bind(rank);
-  std::vector<Time> begins;
+Result<std::vector<std::int64_t>> SampleReader::chunks(Rank rank) {
+  TESSERA_ASSIGN(Statement rows, database_.prepare("SELECT seq, count FROM memory_chunk"
+                                                   " WHERE rank = ? ORDER BY seq"));
+  rows.bind(rank);
+  std::vector<std::int64_t> numbers;
   entries_ = 0;
   for (;;) {
-    TESSERA_ASSIGN(const bool row, chunks.next());
-    if (!row) break;
-    begins.push_back(chunks.integer(0));
-    entries_ += std::clamp<std::int64_t>(chunks.integer(1), 0, sample_count_max);
+    TESSERA_ASSIGN(const bool row, rows.next());
+    if (!row) return numbers;
+    numbers.push_back(rows.integer(0));
+    entries_ += std::clamp<std::int64_t>(rows.integer(1), 0, sample_count_max);
     TESSERA_TRY(check_claim(rank));
   }
-  std::sort(begins.begin(), begins.end());
-  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
-  return begins;
+}
+
+Result<MemorySeries> SampleReader::read_chunk(Rank rank, std::int64_t seq) {
+  TESSERA_ASSIGN(Statement rows, database_.prepare(samples_sql));
+  rows.bind(rank, seq, seq);
+  MemorySeries series;
+  TESSERA_TRY(for_each_chunk(rows, [&](const ChunkHeader& header, Blob data) {
+    return append_near(header, data, series);
+  }));
+  series.rank = rank;
+  return series;
 }
 
 SampleContext SampleReader::context() {

@@ -26,9 +26,11 @@ class SampleReader {
   Result<MemorySeries> read(Rank rank);
   /// Those in [begin, end).
   Result<MemorySeries> read(Rank rank, Time begin, Time end);
-  /// When its chunks begin, ascending, each once. Fails: io_error, corrupt (more samples than a
-  /// file of that size has).
-  Result<std::vector<Time>> begins(Rank rank);
+  /// The numbers of its chunks, ascending. Fails: io_error, corrupt (more samples than a file of
+  /// that size has).
+  Result<std::vector<std::int64_t>> chunks(Rank rank);
+  /// Those of one of them.
+  Result<MemorySeries> read_chunk(Rank rank, std::int64_t seq);
   /// What the rank holds by those before `time`.
   Result<std::vector<HeldBuffer>> held_before(Rank rank, Time time);
   /// Appends those of one chunk. Fails: as `read`.

@@ -11,7 +11,7 @@
 namespace tessera::storage {
 namespace {
 
-// Of 24 bytes for each of up to 16,384 spans: the model's of a run of thousands of steps.
+// Of 24 bytes for each of up to 16,384 spans: the models of a run of thousands of steps.
 constexpr std::size_t known_max = 128;
 // Spans of a rank in memory are no larger than operations in the file, a few of which may have
 // several; a small file may have some anyway.
@@ -114,10 +114,14 @@ Result<SpanReader::Shared> SpanReader::model(Rank rank, std::int64_t seq, const 
     return {};
   }));
   if (spans == nullptr) return spans;
-  const std::lock_guard lock(mutex_);
-  known_.push_back({rank, seq, like.count, spans});
-  if (known_.size() > known_max) known_.pop_front();
+  remember({rank, seq, like.count, spans});
   return spans;
+}
+
+void SpanReader::remember(Known known) const {
+  const std::lock_guard lock(mutex_);
+  known_.push_back(std::move(known));
+  if (known_.size() > known_max) known_.pop_front();
 }
 
 Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange& range,
@@ -131,6 +135,9 @@ Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange&
   Shared spans = known(header.rank, header.seq, header.count);
   if (spans == nullptr) {
     TESSERA_ASSIGN(spans, decode(header, data, 0));
+    // Who wants a part of it is about to want the next one.
+    const bool whole = range.begin <= header.t0 && header.t1 < range.end;
+    if (!whole) remember({header.rank, header.seq, header.count, spans});
   }
   append_spans(header.rank, *spans, range, lanes);
   return {};

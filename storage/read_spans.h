@@ -66,12 +66,13 @@ class SpanReader {
   };
   Result<Shared> model(Rank rank, std::int64_t seq, const ChunkHeader& like, int depth) const;
   Shared known(Rank rank, std::int64_t seq, std::int64_t count) const;
+  void remember(Known known) const;
   Result<Shared> decode(const ChunkHeader& header, Blob data, int depth) const;
 
   const Database& database_;
   mutable std::atomic<std::int64_t> unpacked_ = 0;
   mutable std::mutex mutex_;
-  mutable std::deque<Known> known_;  // models that were asked for, the latest; guarded by mutex_
+  mutable std::deque<Known> known_;  // the latest that are wanted again; guarded by mutex_
 };
 
 }  // namespace tessera::storage

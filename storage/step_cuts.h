@@ -6,26 +6,25 @@
 #pragma once
 
 #include <deque>
-#include <vector>
 
-#include "tessera/trace.h"
+#include "storage/per_rank.h"
 
 namespace tessera::storage {
 
 class StepCuts {
  public:
-  explicit StepCuts(std::int32_t ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  explicit StepCuts(std::int32_t ranks) : ranks_(ranks) {}
 
   /// An operation of `step` begins. The first one of each step says where the step begins.
   void begin(Rank rank, std::int32_t step, Time time) {
-    Steps& steps = ranks_[static_cast<std::size_t>(rank)];
+    Steps& steps = ranks_.of(rank);
     if (step <= steps.last) return;
     steps.last = step;
     steps.begins.push_back(time);
   }
   /// Whether the sample is the first one of a step. REQUIRES: those of a rank ascend in time.
   bool before(const MemorySample& sample) {
-    std::deque<Time>& begins = ranks_[static_cast<std::size_t>(sample.rank)].begins;
+    std::deque<Time>& begins = ranks_.of(sample.rank).begins;
     bool cut = false;
     // What the last step leaves goes before what the next one takes.
     const bool comes = sample.delta > Bytes{0};
@@ -42,7 +41,7 @@ class StepCuts {
     std::int32_t last = -1;
     std::deque<Time> begins;  // that no sample has reached
   };
-  std::vector<Steps> ranks_;
+  PerRank<Steps> ranks_;
 };
 
 }  // namespace tessera::storage

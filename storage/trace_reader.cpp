@@ -223,19 +223,24 @@ Result<std::vector<Lane>> TraceReader::lanes(Rank rank, const SpanStretch& stret
   return state_->named(state_->spans->read_stretch(rank, stretch));
 }
 
-Result<std::vector<Time>> TraceReader::sample_begins(Rank rank) const {
+Result<std::vector<std::int64_t>> TraceReader::sample_chunks(Rank rank) const {
   SampleReader samples(state_->database, *state_->spans, state_->version);
-  return state_->named(samples.begins(rank));
+  return state_->named(samples.chunks(rank));
+}
+
+Result<MemorySeries> TraceReader::chunk_memory(Rank rank, std::int64_t seq) const {
+  TESSERA_TRY(in_file(state_->path, state_->may_unpack()));
+  SampleReader samples(state_->database, *state_->spans, state_->version);
+  return state_->named(samples.read_chunk(rank, seq));
 }
 
 std::int64_t TraceReader::chunks_read() const { return state_->spans->unpacked(); }
 
-Result<RankSteps> TraceReader::rank_steps() const { return rank_steps(0, state_->info.steps); }
-
-Result<RankSteps> TraceReader::rank_steps(std::int32_t from, std::int32_t to) const {
-  TESSERA_ASSERT(0 <= from && from <= to && to <= state_->info.steps, "steps of the trace");
+Result<RankSteps> TraceReader::rank_steps(std::int32_t from, std::optional<std::int32_t> to) const {
+  const std::int32_t end = to.value_or(state_->info.steps);
+  TESSERA_ASSERT(0 <= from && from <= end && end <= state_->info.steps, "steps of the trace");
   TESSERA_TRY(in_file(state_->path, state_->may_unpack_steps()));
-  return state_->named(read_rank_steps(state_->database, state_->info.run.ranks, from, to));
+  return state_->named(read_rank_steps(state_->database, state_->info.run.ranks, from, end));
 }
 
 Result<std::optional<StepSummary>> TraceReader::step_summary() const {

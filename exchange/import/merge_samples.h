@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory samples of one rank, a stretch of time after the other.
+// The memory samples of one rank, a chunk after the other.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "exchange/import/merge_sources.h"
@@ -21,13 +22,13 @@ class MergeSamples {
   void pop() { ++at_; }
 
  private:
-  MergeSamples(const MergeSource& source, Rank rank, std::vector<Time> begins)
-      : source_(&source), rank_(rank), begins_(std::move(begins)) {}
+  MergeSamples(const MergeSource& source, Rank rank, std::vector<std::int64_t> chunks)
+      : source_(&source), rank_(rank), chunks_(std::move(chunks)) {}
 
   const MergeSource* source_;
   Rank rank_;
-  std::vector<Time> begins_;  // of stretches
-  std::size_t next_ = 0;      // stretch
+  std::vector<std::int64_t> chunks_;  // as the file calls them
+  std::size_t next_ = 0;              // of them
   storage::MemorySeries series_;
   std::size_t at_ = 0;
   MemorySample sample_;

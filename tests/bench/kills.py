@@ -42,23 +42,30 @@ def commands(program, mpi):
     return kinds
 
 
-def processes_of(group):
-    """The ids of a process group's `tessera`, mpirun's children."""
+def processes_of(program, trace):
+    """The ids of what records it: mpirun puts its children into groups of their own."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and os.getpgid(int(entry.name)) == group:
-                if (entry / "comm").read_text().startswith("tessera"):
-                    found.append(int(entry.name))
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
         except (OSError, ProcessLookupError):
             continue
+        if words[:1] == [program.encode()] and trace.encode() in words:
+            found.append(int(entry.name))
     return found
 
 
+def kill(process):
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def last_commit(trace):
-    """When something was written last, 0: never."""
+    """When something was written last, 0: never. A rank that lost another closes its trace."""
     times = [0]
-    for name in (trace + ".partial", trace + ".partial-wal"):
+    for name in (trace, trace + ".partial", trace + ".partial-wal"):
         if os.path.exists(name):
             times.append(os.stat(name).st_mtime)
     return max(times)
@@ -78,11 +85,13 @@ def kill_once(program, kind, command, folder, rng):
     killed = time.time()
     if run.poll() is not None:
         return 0, f"it ended by itself, exit code {run.returncode}"
-    victims = processes_of(run.pid)
+    victims = processes_of(program, trace)
     if kind.startswith("mpirun") and victims and rng.random() < 0.5:
-        os.kill(rng.choice(victims), signal.SIGKILL)
+        kill(rng.choice(victims))
         time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGKILL)
+    for victim in victims:
+        kill(victim)
+    kill(run.pid)
     run.wait()
     for victim in victims:
         while os.path.exists(f"/proc/{victim}"):

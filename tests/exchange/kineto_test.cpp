@@ -66,6 +66,19 @@ TEST_CASE("a profile that claims more ranks than any cluster has is refused", "[
         "The files claim a run of 131073 ranks; at most 131072 can be imported.");
 }
 
+TEST_CASE("a profile that claims more steps of ranks than take seconds is refused", "[exchange]") {
+  const Imports imports;
+  std::string profile = R"({"distributedInfo": {"rank": 0, "world_size": 131072}, "traceEvents": [
+      {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2})";
+  for (int step = 0; step < 129; ++step) {
+    profile += R"(, {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#)" +
+               std::to_string(step) + R"(", "pid": 1, "tid": 1, "dur": 9, "ts": )" +
+               std::to_string(10 * step) + "}";
+  }
+  CHECK(imports.import({imports.file("steps.json", profile + "]}")}).status().message() ==
+        "The files claim 129 steps of 131072 ranks, which is more than can be imported.");
+}
+
 }  // namespace
 
 TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collectives", "[kineto]") {

@@ -51,11 +51,9 @@ constexpr int endless_seconds = 60;
 constexpr std::int64_t heap_anyway = 64 << 20;
 
 // Mutations that failed once, by reader.
-constexpr std::pair<const char*, std::int64_t> failed_once[] = {{"dcp", 60'011'580},
-                                                                {"zero", 50'000'123},
-                                                                {"merge", 50'000'277},
-                                                                {"merge", 60'024'630},
-                                                                {"universal", 60'066'066}};
+constexpr std::pair<const char*, std::int64_t> failed_once[] = {
+    {"dcp", 60'011'580},   {"zero", 50'000'123},  {"merge", 50'000'277},
+    {"merge", 60'024'630}, {"merge", 71'002'190}, {"universal", 60'066'066}};
 
 std::int64_t number_of(const char* variable, std::int64_t otherwise) {
   const char* const text = std::getenv(variable);

@@ -66,12 +66,10 @@ TEST_CASE("what is read piece by piece is what is read at once", "[storage]") {
     CHECK(spans == all_spans);
 
     std::vector<Time> times;
-    auto begins = require_value(reader.sample_begins(rank));
-    pieces += begins.size();
-    begins.push_back(end_of_time);
-    for (std::size_t k = 0; k + 1 < begins.size(); ++k) {
-      const auto piece = require_value(reader.memory(rank, begins[k], begins[k + 1]));
+    for (const std::int64_t seq : require_value(reader.sample_chunks(rank))) {
+      const auto piece = require_value(reader.chunk_memory(rank, seq));
       times.insert(times.end(), piece.time.begin(), piece.time.end());
+      ++pieces;
     }
     CHECK(times == require_value(reader.memory(rank)).time);
   }

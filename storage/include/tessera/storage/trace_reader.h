@@ -155,15 +155,15 @@ class TraceReader {
   Result<std::vector<SpanStretch>> span_stretches(Rank rank) const;
   /// The spans of one of them.
   Result<std::vector<Lane>> lanes(Rank rank, const SpanStretch& stretch) const;
-  /// When the chunks of samples of `rank` begin, ascending: what is between neighbours is read at
-  /// the cost of about one chunk.
-  Result<std::vector<Time>> sample_begins(Rank rank) const;
+  /// What the file calls the chunks of samples of `rank`, in the order of recording.
+  Result<std::vector<std::int64_t>> sample_chunks(Rank rank) const;
+  /// The samples of one of them. Reads spans of about that time, too.
+  Result<MemorySeries> chunk_memory(Rank rank, std::int64_t seq) const;
   /// Chunks of spans and samples that were unpacked so far.
   std::int64_t chunks_read() const;
   /// All of it; or the steps [from, to), which `RankSteps::step` begins with. REQUIRES: the trace
   /// has these steps.
-  Result<RankSteps> rank_steps() const;
-  Result<RankSteps> rank_steps(std::int32_t from, std::int32_t to) const;
+  Result<RankSteps> rank_steps(std::int32_t from = 0, std::optional<std::int32_t> to = {}) const;
   /// What it says over all ranks, and over all steps; none if the file has no such summary.
   Result<std::optional<StepSummary>> step_summary() const;
   Result<std::vector<PeakMemory>> peak_memory() const;
