@@ -61,7 +61,7 @@ inline Status refused(std::string why) { return Status(Code::invalid_argument, s
 /// Prints "tessera: " and the message on stderr; returns the exit code that belongs to the code.
 int complain(const Status& status);
 
-/// One line each on stderr.
+/// One line each on stderr, the same one once.
 void print_warnings(const std::vector<std::string>& warnings);
 
 /// "0.2.0 (1a2b3c4)".

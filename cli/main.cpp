@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/printable.h"
@@ -123,7 +124,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 void print_warnings(const std::vector<std::string>& warnings) {
+  std::set<std::string> said;  // files that share something may each warn of it
   for (const std::string& warning : warnings) {
+    if (!said.insert(warning).second) continue;
     fmt::print(stderr, "tessera: warning: {}\n", printable(warning));
   }
 }

@@ -285,6 +285,9 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
                                           {"--temperature", "0", weights},
                                           {"--top-k", "1", weights},
                                           {"--top-k", "1", weights + "--temperature 0 "},
+                                          {"--top-p", "0.1", weights},
+                                          {"--top-p", "0.1", weights + "--temperature 0 "},
+                                          {"--repetition-penalty", "3", weights},
                                           {"--seed", "3", weights},
                                           {"--seed", "3", weights + "--temperature 0 "}};
   std::vector<FlagCase> known = generate;
