@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::int64_t byte_vocabulary = 256;
 
+Status without_tokens() {
+  return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
+}
+
 }  // namespace
 
 std::int64_t vocabulary_of(const Model& model) {
@@ -70,7 +74,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
   if (prompt.tokenizer_) {
     TESSERA_ASSIGN(prompt.tokens_, prompt.tokenizer_->encode(a.text));
     if (!prompt.tokens_.empty()) return prompt;
-    return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
+    return without_tokens();
   }
   if (vocabulary != byte_vocabulary) {
     return Status(Code::invalid_argument,
@@ -78,6 +82,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
                               "--tokenizer, or give token numbers with --prompt-ids",
                               model.name, vocabulary));
   }
+  if (a.text.empty()) return without_tokens();
   for (const char byte : a.text) prompt.tokens_.push_back(static_cast<unsigned char>(byte));
   return prompt;
 }

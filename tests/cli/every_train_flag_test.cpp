@@ -278,7 +278,7 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
                                           {"--checkpoint", "saved", weights},
                                           {"--prompt", "to", weights},
                                           {"--tokenizer", "tokenizer.json", weights},
-                                          {"--end-of-text", "none", weights},
+                                          {"--end-of-text", "256", weights},
                                           {"--prompt-ids", "1,2", weights},
                                           {"--prompt-ids", "1,2", weights + "--prompt to "},
                                           {"--tokens", "3", weights},
