@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include "c/handles.h"
 
 namespace tessera::c {
