@@ -91,8 +91,8 @@ class Trace:
                 raise TesseraError(f"there is no kind {value!r}{near}", 1)
             return f"'{value}'"
         number = whole(name, value, 0, 2**62)
-        where = "rank" if name == "rank" else "step_summary"
-        rows = self.query(f"SELECT * FROM {where} WHERE {name} = {number}")
+        where = "rank" if name == "rank" else "rank_step"
+        rows = self.query(f"SELECT * FROM {where} WHERE {name} = {number} LIMIT 1")
         if len(rows[name]) == 0:
             raise TesseraError(f"{self.path}: has no {name} {number}", 1)
         if name == "rank" and recorded and rows["recorded"][0] == 0:
