@@ -32,8 +32,8 @@ RUNS = {
 # Whose a function is, by its name or its library; the first that fits.
 OWNERS = [
     ("trace", r"sqlite|storage::|TraceReplay|TraceWriter|tracing::|TraceSink|Trace[A-Z]|StepAccounts"),
-    ("arithmetic", r"\[JIT\]|perf-\d+\.map|dnnl|libgomp|kernels::|numbers::|language::|Adam|adam|libm\.so|"
-                   r"__itt_pt_write|squares|block_sum"),
+    ("arithmetic", r"\[JIT\]|perf-\d+\.map|dnnl|libgomp|[kK]ernels::|numbers::|language::|"
+                   r"Adam|adam|libm\.so|__itt_pt_write|squares|block_sum"),
     ("copies", r"mem(move|set|cpy)|clear_page"),
     ("kernel", r"\[k\]"),
     ("allocation", r"malloc|_int_free|cfree|operator (new|delete)|unlink_chunk|libc\.so"),
