@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include "c/handles.h"
 
 namespace tessera::c {
@@ -11,6 +13,12 @@ constexpr const char* program_state = "program";
 Status save(tessera_engine& engine, const char* directory, std::int64_t step,
             const tessera_save_options& options) {
   CheckpointOptions how{.directory = directory, .scheme = engine.scheme, .asynchronous = false};
+  if (options.keep < -1 || step < 0) {
+    return Status(Code::invalid_argument,
+                  options.keep < -1
+                      ? fmt::format("keep: {}, but must be -1 or more", options.keep)
+                      : fmt::format("a checkpoint of step {}: must be at least 0", step));
+  }
   if (options.keep != 0) how.keep = std::max(options.keep, 0);
   CheckpointBlobs blobs;
   if (options.state != nullptr) blobs[program_state] = options.state;
@@ -35,7 +43,10 @@ using tessera::c::guarded;
 int tessera_save(tessera_engine* engine, const char* directory, int64_t step,
                  const tessera_save_options* options) {
   return guarded(
-      [&] { return tessera::c::save(*engine, directory, step, tessera::c::taken(options)); },
+      [&]() -> tessera::Status {
+        TESSERA_ASSIGN(const auto given, tessera::c::taken(options));
+        return tessera::c::save(*engine, directory, step, given);
+      },
       engine, directory);
 }
 

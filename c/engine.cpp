@@ -56,23 +56,39 @@ AdamOptions adam_of(const tessera_step_options& options) {
           .weight_decay = options.weight_decay};
 }
 
+// The optimizer looks at its own numbers.
+Status check_step(const tessera_step_options& options) {
+  if (options.accumulation < 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("accumulation: {}, but must be at least 0", options.accumulation));
+  }
+  if (options.max_grad_norm >= 0) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("max_grad_norm: {}, but must be at least 0", options.max_grad_norm));
+}
+
+std::function<void(Rank, float)> norm_taker(tessera_engine& engine,
+                                            const tessera_step_options& options) {
+  engine.grad_norm.reset();
+  if (options.grad_norm == 0 && !(options.max_grad_norm > 0)) return {};
+  return [&engine](Rank rank, float norm) {
+    if (rank == engine.runtime.calls->local_ranks().first()) engine.grad_norm = norm;
+  };
+}
+
 namespace {
 
 Status step(tessera_engine& engine, const tessera_step_options& options, tessera_compute_fn compute,
             void* user) {
+  TESSERA_TRY(check_step(options));
   if (compute == nullptr) return Status(Code::invalid_argument, "compute: a function");
   TrainingOptions training{.accumulation = std::max(options.accumulation, 1),
                            .sync_every_micro_batch = options.reduce_last_only == 0,
                            .checkpointing = options.checkpoint != 0 ? ActivationCheckpointing::full
                                                                     : ActivationCheckpointing::none,
                            .adam = adam_of(options),
-                           .max_grad_norm = options.max_grad_norm};
-  engine.grad_norm.reset();
-  if (options.grad_norm != 0 || options.max_grad_norm > 0) {
-    training.grad_norm = [&engine](Rank rank, float norm) {
-      if (rank == engine.runtime.calls->local_ranks().first()) engine.grad_norm = norm;
-    };
-  }
+                           .max_grad_norm = options.max_grad_norm,
+                           .grad_norm = norm_taker(engine, options)};
   training.body = [&](ModuleId module, ModuleWork::Pass pass,
                       std::int32_t micro_batch) -> std::function<void(const BodyContext&)> {
     return ProgramBody{engine.model.get(), engine.dtype, module, pass, micro_batch, compute, user};
@@ -138,7 +154,11 @@ int tessera_engine_initialise(tessera_engine* engine, tessera_value_fn value, vo
 int tessera_engine_step(tessera_engine* engine, const tessera_step_options* options,
                         tessera_compute_fn compute, void* user) {
   return guarded(
-      [&] { return tessera::c::step(*engine, tessera::c::taken(options), compute, user); }, engine);
+      [&]() -> tessera::Status {
+        TESSERA_ASSIGN(const auto given, tessera::c::taken(options));
+        return tessera::c::step(*engine, given, compute, user);
+      },
+      engine);
 }
 
 int tessera_engine_read_shards(tessera_engine* engine, int32_t parameter, tessera_shard_fn read,

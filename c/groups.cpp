@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameter groups.
+#include <fmt/format.h>
+
 #include "c/handles.h"
 
 namespace tessera::c {
@@ -16,8 +18,18 @@ AdamOverrides overrides_of(const tessera_group& group) {
           .weight_decay = given(TESSERA_WEIGHT_DECAY, group.weight_decay)};
 }
 
+Status check_bits(const tessera_group& group) {
+  constexpr std::uint32_t all = TESSERA_LEARNING_RATE | TESSERA_BETA1 | TESSERA_BETA2 |
+                                TESSERA_EPSILON | TESSERA_WEIGHT_DECAY;
+  if ((group.given & ~all) == 0) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("a group: given is {}, of which only the bits {} are known", group.given, all));
+}
+
 Result<ParamGroup> group_of(const tessera_engine& engine, const tessera_group& given) {
-  const tessera_group group = taken(&given);
+  TESSERA_ASSIGN(const tessera_group group, taken(&given));
+  TESSERA_TRY(check_bits(group));
   if (group.count < 0 || (group.count > 0 && group.parameters == nullptr)) {
     return Status(Code::invalid_argument, "a group: `count` parameters, at least 0");
   }
@@ -47,7 +59,9 @@ Status add(tessera_engine& engine, const tessera_group& given) {
 
 Status change(tessera_engine& engine, std::int32_t number, const tessera_group& numbers) {
   if (number < 0) return Status(Code::invalid_argument, "a group's number: at least 0");
-  return engine.engine->set_adam(static_cast<std::size_t>(number), overrides_of(taken(&numbers)));
+  TESSERA_ASSIGN(const tessera_group given, taken(&numbers));
+  TESSERA_TRY(check_bits(given));
+  return engine.engine->set_adam(static_cast<std::size_t>(number), overrides_of(given));
 }
 
 }  // namespace

@@ -71,11 +71,16 @@ int guarded(const Call& call, const Pointers*... pointers) {
   }
 }
 
-/// A copy of the caller's struct, whose version may have fewer members or more; null: zeros.
+/// A copy of the caller's struct, whose version may have fewer members or more; null: zeros. Fails:
+/// invalid_argument, if `struct_size` is not set: what the caller says would be left out.
 template <class Options>
-Options taken(const Options* given) {
+Result<Options> taken(const Options* given) {
   Options all{};
   if (given == nullptr) return all;
+  if (given->struct_size < sizeof given->struct_size) {
+    return Status(Code::invalid_argument,
+                  "struct_size of a struct is not set: set it to sizeof(the struct)");
+  }
   std::memcpy(&all, given, std::min<std::size_t>(given->struct_size, sizeof all));
   return all;
 }
@@ -100,6 +105,14 @@ struct ProgramBody {
 };
 
 AdamOptions adam_of(const tessera_step_options& options);
+
+/// Fails: invalid_argument, for numbers below 0 and such that are none.
+Status check_step(const tessera_step_options& options);
+
+/// What keeps the norm of a step for tessera_engine_grad_norm, and forgets that of the last one;
+/// empty: none is asked for.
+std::function<void(Rank, float)> norm_taker(tessera_engine& engine,
+                                            const tessera_step_options& options);
 
 /// Fails: invalid_argument (no such scheme or option), not_supported.
 Result<Scheme> scheme_of(const std::string& name, const char* options, Rank ranks);

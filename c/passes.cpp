@@ -96,9 +96,18 @@ Status end(tessera_engine& engine) {
 }
 
 Status update(tessera_engine& engine, const tessera_step_options& options) {
+  TESSERA_TRY(check_step(options));
+  if (options.accumulation > 1 || options.checkpoint != 0 || options.reduce_last_only != 0) {
+    return Status(Code::invalid_argument,
+                  "tessera_engine_update: accumulation, checkpoint and reduce_last_only are for "
+                  "tessera_engine_step: a program that drives passes itself does what they say");
+  }
   engine.driven.micro_batch = 0;
-  if (options.max_grad_norm > 0) {
-    TESSERA_TRY(engine.engine->clip_grad_norm(options.max_grad_norm, 2, {}));
+  const auto norm = norm_taker(engine, options);
+  if (norm) {
+    const float most =
+        options.max_grad_norm > 0 ? options.max_grad_norm : std::numeric_limits<float>::infinity();
+    TESSERA_TRY(engine.engine->clip_grad_norm(most, 2, norm));
   }
   return engine.engine->step(adam_of(options));
 }
@@ -131,5 +140,10 @@ int tessera_engine_end(tessera_engine* engine) {
 }
 
 int tessera_engine_update(tessera_engine* engine, const tessera_step_options* options) {
-  return guarded([&] { return tessera::c::update(*engine, tessera::c::taken(options)); }, engine);
+  return guarded(
+      [&]() -> tessera::Status {
+        TESSERA_ASSIGN(const auto given, tessera::c::taken(options));
+        return tessera::c::update(*engine, given);
+      },
+      engine);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -23,7 +25,21 @@ class EqualCosts final : public sim::CostModel {
   std::string_view algorithm(const sim::CollectiveShape&) const override { return "none"; }
 };
 
+constexpr std::int32_t ranks_max = 4096;  // with numbers of their own in one process
+
+Status check_ranks(const tessera_runtime_options& options) {
+  const std::int32_t most = options.kind == TESSERA_SIMULATOR ? ranks_max : 1;
+  if (options.kind == TESSERA_MPI || (options.ranks >= 0 && options.ranks <= most)) return {};
+  return Status(Code::invalid_argument,
+                most > 1
+                    ? fmt::format("ranks: {} of a simulator, choose 1 to {}", options.ranks, most)
+                    : fmt::format("ranks: {} of a local runtime, which has 1: leave it 0, or "
+                                  "choose TESSERA_SIMULATOR",
+                                  options.ranks));
+}
+
 Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
+  TESSERA_TRY(check_ranks(options));
   HostOptions host;
   host.clock = real_time;
   if (options.trace != nullptr) runtime.trace = std::make_unique<ProgramTrace>();
@@ -43,6 +59,12 @@ Status open(const tessera_runtime_options& options, tessera_runtime& runtime) {
     }
     case TESSERA_MPI: {
       TESSERA_ASSIGN(auto process, make_mpi_runtime(host, options.modules ? options.modules : ""));
+      const auto world = static_cast<std::int32_t>(process->world().count());
+      if (options.ranks != 0 && options.ranks != world) {
+        return Status(Code::invalid_argument,
+                      fmt::format("ranks: {}, but {} processes were started: leave it 0",
+                                  options.ranks, world));
+      }
       runtime.process = process.get();
       runtime.calls = std::move(process);
       break;
@@ -88,7 +110,8 @@ int tessera_runtime_create(const tessera_runtime_options* options, tessera_runti
   return guarded(
       [&]() -> tessera::Status {
         auto made = std::make_unique<tessera_runtime>();
-        TESSERA_TRY(tessera::c::open(tessera::c::taken(options), *made));
+        TESSERA_ASSIGN(const auto given, tessera::c::taken(options));
+        TESSERA_TRY(tessera::c::open(given, *made));
         *runtime = made.release();
         return {};
       },

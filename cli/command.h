@@ -65,7 +65,7 @@ void say(std::string_view line);
 /// Says the message; returns the exit code that belongs to the code.
 int complain(const Status& status);
 
-/// One line each on stderr.
+/// One line each on stderr, the same one once.
 void print_warnings(const std::vector<std::string>& warnings);
 
 /// "0.2.0 (1a2b3c4)".

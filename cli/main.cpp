@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/printable.h"
@@ -128,7 +129,10 @@ void say(std::string_view line) {
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) say("warning: " + warning);
+  std::set<std::string> said;  // files that share something may each warn of it
+  for (const std::string& warning : warnings) {
+    if (said.insert(warning).second) say("warning: " + warning);
+  }
 }
 
 int complain(const Status& status) {

@@ -109,8 +109,11 @@ static int failed(void) {
 
 int main(int argc, char** argv) {
   const char* where = argc > 1 ? argv[1] : "local";
-  tessera_runtime_options options = {.struct_size = sizeof options, .ranks = 4};
-  if (strcmp(where, "simulator") == 0) options.kind = TESSERA_SIMULATOR;
+  tessera_runtime_options options = {.struct_size = sizeof options};
+  if (strcmp(where, "simulator") == 0) {
+    options.kind = TESSERA_SIMULATOR;
+    options.ranks = 4;
+  }
   if (strcmp(where, "mpi") == 0) options.kind = TESSERA_MPI;
   if (argc > 3) options.modules = argv[3];
   tessera_model* model;

@@ -12,8 +12,10 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/options/engine_options.h"
 #include "cli/report/table.h"
 #include "cli/train/export_folder.h"
+#include "cli/train/resumed_run.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
 
@@ -224,6 +226,8 @@ Status merge(const CheckpointArguments& a) {
   }
   TESSERA_ASSIGN(const LoraOptions lora, parse_lora(blob->second));
   TESSERA_ASSIGN(const Model model, load_model(a.model));
+  print_warnings(model_warnings(a.model, model));
+  print_warnings(checkpoint_warnings(a.path, a.model, model));
   const std::string all = a.file + ".all";
   TESSERA_TRY(export_checkpoint(info.path, all, DType::float32));
   Status done = merge_lora(all, model, lora, a.file);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "cli/report/table.h"
 
@@ -51,20 +52,35 @@ std::vector<std::string> validation_warnings(const TrainArguments& arguments,
   return warnings;
 }
 
+// What would have come every so many steps comes after the last alone.
+std::vector<std::string> interval_warnings(const TrainArguments& arguments) {
+  const std::tuple<const char*, std::int64_t, const char*> intervals[] = {
+      {"--validate-every", arguments.validation.every, "validates"},
+      {"--save-every", arguments.files.save_every, "saves"},
+      {"--log-every", arguments.log_every, "logs"}};
+  std::vector<std::string> warnings;
+  for (const auto& [flag, every, does] : intervals) {
+    if (arguments.command->count(flag) == 0 || every <= arguments.steps) continue;
+    warnings.push_back(fmt::format("{} {}: the run has {} {}, so it {} after the last alone", flag,
+                                   every, arguments.steps, arguments.steps == 1 ? "step" : "steps",
+                                   does));
+  }
+  return warnings;
+}
+
 }  // namespace
 
-std::vector<std::string> data_warnings(const TrainArguments& arguments, const Corpus& corpus,
+std::vector<std::string> data_warnings(const TrainArguments& arguments, const TrainData& data,
                                        const Trainer& trainer, std::int64_t length) {
-  std::vector<std::string> warnings = corpus.warnings();
-  for (std::string& warning : document_warnings(corpus, trainer, length)) {
-    warnings.push_back(std::move(warning));
-  }
-  for (std::string& warning : trainer.warnings(arguments.steps)) {
-    warnings.push_back(std::move(warning));
-  }
-  for (std::string& warning : validation_warnings(arguments, trainer.validation_batches())) {
-    warnings.push_back(std::move(warning));
-  }
+  std::vector<std::string> warnings = data.corpus.warnings();
+  const auto add = [&](const std::vector<std::string>& more) {
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  };
+  if (data.validation) add(data.validation->warnings());
+  add(document_warnings(data.corpus, trainer, length));
+  add(trainer.warnings(arguments.steps));
+  add(validation_warnings(arguments, trainer.validation_batches()));
+  add(interval_warnings(arguments));
   return warnings;
 }
 

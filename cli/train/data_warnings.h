@@ -12,7 +12,7 @@ namespace tessera::cli {
 
 /// Sentences: documents that are cut to `length` tokens or left out, files that the run never
 /// draws, validation on what is trained.
-std::vector<std::string> data_warnings(const TrainArguments& arguments, const Corpus& corpus,
+std::vector<std::string> data_warnings(const TrainArguments& arguments, const TrainData& data,
                                        const Trainer& trainer, std::int64_t length);
 
 }  // namespace tessera::cli

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/train/generation_settings.h"
 #include "cli/train/prompt.h"
 #include "cli/train/resumed_run.h"
 #include "cli/train/token_choice.h"
@@ -21,6 +22,7 @@ namespace tessera::cli {
 namespace {
 
 struct GenerateArguments {
+  const CLI::App* command = nullptr;
   std::string model;
   std::string weights;
   std::string checkpoint;
@@ -60,10 +62,68 @@ Result<Values> read_values(const GenerateArguments& a, const Model& model,
   return values;
 }
 
+// How many tokens are added, and how they are chosen.
+struct Plan {
+  std::int64_t tokens = 0;
+  TokenChoice choice;
+};
+
+// Flags, then what the model's files say, then what flags are by default.
+Result<Plan> settle(const GenerateArguments& a, const GenerationSettings& said,
+                    std::size_t prompt) {
+  const auto given = [&](const char* flag) { return a.command->count(flag) > 0; };
+  Plan plan{.tokens = a.tokens, .choice = a.choice};
+  if (!given("--tokens") && said.new_tokens) plan.tokens = *said.new_tokens;
+  if (!given("--tokens") && !said.new_tokens && said.length) {
+    plan.tokens = *said.length - static_cast<std::int64_t>(prompt);
+    if (plan.tokens <= 0) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: max_length {} has no room behind the {} tokens of the prompt: "
+                                "say with --tokens how many to add",
+                                said.file, *said.length, prompt));
+    }
+  }
+  if (said.file.empty()) return plan;
+  if (!given("--temperature")) plan.choice.temperature = said.samples ? said.choice.temperature : 0;
+  if (!given("--top-k")) plan.choice.top_k = said.choice.top_k;
+  if (!given("--top-p")) plan.choice.top_p = said.choice.top_p;
+  if (!given("--repetition-penalty")) {
+    plan.choice.repetition_penalty = said.choice.repetition_penalty;
+  }
+  return plan;
+}
+
+Status check_flags(const GenerateArguments& a, const GenerationSettings& said,
+                   const TokenChoice& choice) {
+  const bool chooses = choice.temperature > 0;
+  const std::string always =
+      a.command->count("--temperature") > 0 || said.file.empty()
+          ? "with --temperature 0, which takes the most likely token"
+          : fmt::format(
+                "where {} has no do_sample true, so that the most likely token is taken, "
+                "unless --temperature is given",
+                said.file);
+  const bool among = choice.top_k != 1;
+  const char* const first = "with --top-k 1, which takes the most likely token";
+  return check_acting(*a.command, {{"--top-k", chooses, always},
+                                   {"--top-p", chooses, always},
+                                   {"--seed", chooses, always},
+                                   {"--seed", among, first},
+                                   {"--top-p", among, first},
+                                   {"--temperature", among, first}});
+}
+
+std::vector<std::string> choice_warnings(const GenerateArguments& a, const Model& model) {
+  const std::int64_t vocabulary = vocabulary_of(model);
+  if (a.command->count("--top-k") == 0 || a.choice.top_k <= vocabulary) return {};
+  return {fmt::format("--top-k {}: {} has {} tokens, which may all be chosen", a.choice.top_k,
+                      model.name, vocabulary)};
+}
+
 // No more than the run needs.
-std::int64_t context_for(const GenerateArguments& a, const Model& model, std::size_t prompt) {
+std::int64_t context_for(std::int64_t tokens, const Model& model, std::size_t prompt) {
   const std::int64_t most = std::max<std::int64_t>(model.sequence_length_max, 1);
-  return std::min(most, static_cast<std::int64_t>(prompt) + a.tokens);
+  return std::min(most, static_cast<std::int64_t>(prompt) + tokens);
 }
 
 // The prompt, then the youngest token. Where there is no room for that the older half is forgotten:
@@ -98,20 +158,27 @@ Status generate(const GenerateArguments& a) {
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;
   print_warnings(model_warnings(a.model, model));
   print_warnings(checkpoint_warnings(a.checkpoint, a.model, model));
-  TESSERA_ASSIGN(Prompt prompt, Prompt::open(a.prompt, model, a.model));
+  TESSERA_ASSIGN(const GenerationSettings said,
+                 read_generation_settings(a.model, vocabulary_of(model)));
+  TESSERA_ASSIGN(Prompt prompt, Prompt::open(a.prompt, model, said.ends));
+  TESSERA_ASSIGN(const Plan plan, settle(a, said, prompt.tokens().size()));
+  TESSERA_TRY(check_flags(a, said, plan.choice));
+  print_warnings(said.warnings);
+  print_warnings(choice_warnings(a, model));
   print_warnings(prompt.warnings(model));
   TESSERA_ASSIGN(const auto loader, make_local_runtime({}));
   TESSERA_ASSIGN(const Values values, read_values(a, model, *loader));
   const std::vector<std::span<const float>> parameters(values.begin(), values.end());
   std::vector<std::int32_t> tokens = prompt.tokens();
-  TESSERA_ASSIGN(Decoder decoder, Decoder::create(model, parameters,
-                                                  {.context = context_for(a, model, tokens.size()),
-                                                   .threads = a.threads}));
+  const std::int64_t context = context_for(plan.tokens, model, tokens.size());
+  TESSERA_ASSIGN(Decoder decoder,
+                 Decoder::create(model, parameters, {.context = context, .threads = a.threads}));
   TESSERA_TRY(prompt.show(tokens));
-  for (std::int64_t k = 0; k < a.tokens; ++k) {
-    TESSERA_ASSIGN(const auto logits, decoder.take(to_take(decoder, tokens, k == 0)));
+  for (std::int64_t k = 0; k < plan.tokens; ++k) {
+    TESSERA_ASSIGN(auto logits, decoder.take(to_take(decoder, tokens, k == 0)));
     TESSERA_TRY(check_numbers(logits, k));
-    const std::int32_t next = choose_token(logits, a.choice, static_cast<std::uint64_t>(k));
+    penalise(logits, tokens, plan.choice.repetition_penalty);
+    const std::int32_t next = choose_token(logits, plan.choice, static_cast<std::uint64_t>(k));
     if (prompt.ends_with(next)) break;
     tokens.push_back(next);
     TESSERA_TRY(prompt.show(tokens));
@@ -140,7 +207,8 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->default_str("");
   command
       ->add_option("--end-of-text", a->prompt.end_of_text,
-                   "The token that ends the text, or none; else the model's eos_token_id")
+                   "The token that ends the text, or its number, or none; else the model's "
+                   "eos_token_id")
       ->default_str("");
   command->add_option("--prompt-ids", a->prompt.ids, "Instead: token numbers, a,b,...")
       ->delimiter(',')
@@ -151,21 +219,21 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->check(within(0, 100));
   command->add_option("--top-k", a->choice.top_k, "Among the so many most likely; 0: all")
       ->check(within(0, 1e7));
+  command
+      ->add_option("--top-p", a->choice.top_p,
+                   "Among the fewest most likely that are together as likely as this")
+      ->check(within(0, 1));
+  command
+      ->add_option("--repetition-penalty", a->choice.repetition_penalty,
+                   "Above 1: tokens that were there are less likely to come again")
+      ->check(within(0.01, 100));
   command->add_option("--seed", a->choice.seed, "Of the choice")->check(any_uint64());
   command->add_option("--threads", a->threads, "Of the kernels; 0: all cores")
       ->check(within(0, 4096));
-  command->callback([a, command, &exit_code] {
-    const bool chooses = a->choice.temperature > 0;
-    const char* const always = "with --temperature 0, which takes the most likely token";
-    const bool among = a->choice.top_k != 1;
-    const char* const first = "with --top-k 1, which takes the most likely token";
-    Status status = check_acting(
-        *command, {{"--prompt", a->prompt.ids.empty(), "with --prompt-ids"},
-                   {"--end-of-text", !a->prompt.tokenizer.empty(), "without --tokenizer"},
-                   {"--top-k", chooses, always},
-                   {"--seed", chooses, always},
-                   {"--seed", among, first},
-                   {"--temperature", among, first}});
+  a->command = command;
+  command->callback([a, &exit_code] {
+    Status status =
+        check_acting(*a->command, {{"--prompt", a->prompt.ids.empty(), "with --prompt-ids"}});
     if (status.ok()) status = generate(*a);
     if (!status.ok()) exit_code = complain(status);
   });

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <charconv>
 #include <span>
 
 namespace tessera::cli {
@@ -13,47 +12,61 @@ namespace {
 
 constexpr std::int64_t byte_vocabulary = 256;
 
+Status without_tokens() {
+  return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
+}
+
+}  // namespace
+
 std::int64_t vocabulary_of(const Model& model) {
   return model.parameters.empty() || model.parameters[0].shape.empty()
              ? 0
              : model.parameters[0].shape[0];
 }
 
-}  // namespace
-
-// eos_token_id is a number or a list of them.
-Status Prompt::read_ends(const PromptArguments& a, const std::string& config) {
+Status Prompt::set_ends(const PromptArguments& a, std::int64_t vocabulary,
+                        std::set<std::int32_t> ends) {
   if (a.end_of_text == "none") return {};
-  if (!a.end_of_text.empty()) {
-    const std::int32_t id = tokenizer_->find(a.end_of_text);
-    if (id < 0) {
-      return Status(Code::invalid_argument, fmt::format("--end-of-text {}: {} has no such token",
-                                                        a.end_of_text, a.tokenizer));
-    }
+  if (a.end_of_text.empty()) {
+    ends_ = std::move(ends);
+    return {};
+  }
+  std::int32_t id = -1;
+  if (tokenizer_) {
+    id = tokenizer_->find(a.end_of_text);
+  } else {
+    const char* const end = a.end_of_text.data() + a.end_of_text.size();
+    const auto [at, wrong] = std::from_chars(a.end_of_text.data(), end, id);
+    if (wrong != std::errc{} || at != end || id >= vocabulary) id = -1;
+  }
+  if (id >= 0) {
     ends_.insert(id);
     return {};
   }
-  std::ifstream file(config);
-  const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("eos_token_id")) return {};
-  const auto& value = json["eos_token_id"];
-  const auto add = [&](const nlohmann::json& id) {
-    if (id.is_number_integer()) ends_.insert(id.get<std::int32_t>());
-  };
-  for (const auto& id : value.is_array() ? value : nlohmann::json::array({value})) add(id);
-  return {};
+  return Status(
+      Code::invalid_argument,
+      tokenizer_ ? fmt::format("--end-of-text {}: {} has no such token", a.end_of_text, a.tokenizer)
+                 : fmt::format("--end-of-text {}: is no number of a token below {}: give "
+                               "one, or name the tokenizer with --tokenizer",
+                               a.end_of_text, vocabulary));
 }
 
 Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
-                            const std::string& config) {
+                            std::set<std::int32_t> ends) {
   Prompt prompt;
   const std::int64_t vocabulary = vocabulary_of(model);
   if (!a.tokenizer.empty()) {
     TESSERA_ASSIGN(prompt.tokenizer_, Tokenizer::open(a.tokenizer));
-    TESSERA_TRY(prompt.read_ends(a, config));
     prompt.shows_ = Shows::text;
   }
+  TESSERA_TRY(prompt.set_ends(a, vocabulary, std::move(ends)));
   if (!a.ids.empty()) {
+    for (const std::int32_t id : a.ids) {
+      if (id >= 0 && id < vocabulary) continue;
+      return Status(Code::invalid_argument,
+                    fmt::format("--prompt-ids: token {} is none of the {} of {}", id, vocabulary,
+                                model.name));
+    }
     prompt.tokens_ = a.ids;
     if (a.tokenizer.empty()) prompt.shows_ = Shows::numbers;
     return prompt;
@@ -61,7 +74,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
   if (prompt.tokenizer_) {
     TESSERA_ASSIGN(prompt.tokens_, prompt.tokenizer_->encode(a.text));
     if (!prompt.tokens_.empty()) return prompt;
-    return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
+    return without_tokens();
   }
   if (vocabulary != byte_vocabulary) {
     return Status(Code::invalid_argument,
@@ -69,12 +82,14 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
                               "--tokenizer, or give token numbers with --prompt-ids",
                               model.name, vocabulary));
   }
+  if (a.text.empty()) return without_tokens();
   for (const char byte : a.text) prompt.tokens_.push_back(static_cast<unsigned char>(byte));
   return prompt;
 }
 
 std::vector<std::string> Prompt::warnings(const Model& model) const {
   std::vector<std::string> all;
+  if (tokenizer_) all = tokenizer_->warnings();
   const auto places =
       static_cast<std::size_t>(std::max<std::int64_t>(model.sequence_length_max, 1));
   if (tokens_.size() > places) {

@@ -17,16 +17,19 @@ struct PromptArguments {
   std::string text = "\n";
   std::vector<std::int32_t> ids;
   std::string tokenizer;    // tokenizer.json, or a folder with one; "": bytes are tokens
-  std::string end_of_text;  // a token of it; "": the model's eos_token_id; "none"
+  std::string end_of_text;  // a token of it, or its number; "": the model's eos_token_id; "none"
 };
+
+/// How many tokens the model has; 0: it is no language model.
+std::int64_t vocabulary_of(const Model& model);
 
 /// The tokens of a run, written to stdout as text, bytes or numbers.
 class Prompt {
  public:
   /// Fails: what Tokenizer::open and encode fail with; invalid_argument (a text without a tokenizer
-  /// for a model whose tokens are no bytes, no such token). `config` is the model's file.
+  /// for a model whose tokens are no bytes, no such token). `ends`: the model's eos_token_id.
   static Result<Prompt> open(const PromptArguments& arguments, const Model& model,
-                             const std::string& config);
+                             std::set<std::int32_t> ends);
 
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   /// What is not seen of it, and a tokenizer that may be another model's.
@@ -40,7 +43,8 @@ class Prompt {
  private:
   enum class Shows { bytes, numbers, text };
   Status show_text(const std::vector<std::int32_t>& tokens, bool all);
-  Status read_ends(const PromptArguments& arguments, const std::string& config);
+  Status set_ends(const PromptArguments& arguments, std::int64_t vocabulary,
+                  std::set<std::int32_t> ends);
 
   Shows shows_ = Shows::bytes;
   std::vector<std::int32_t> tokens_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <vector>
 
 namespace tessera::cli {
@@ -17,6 +18,14 @@ double uniform(std::uint64_t seed, std::uint64_t number) {  // splitmix64; in [0
 }
 
 }  // namespace
+
+void penalise(std::span<float> logits, std::span<const std::int32_t> tokens, double penalty) {
+  if (penalty == 1) return;
+  for (const std::int32_t token : std::set<std::int32_t>(tokens.begin(), tokens.end())) {
+    float& logit = logits[static_cast<std::size_t>(token)];
+    logit = static_cast<float>(logit > 0 ? logit / penalty : logit * penalty);
+  }
+}
 
 std::int32_t choose_token(std::span<const float> logits, const TokenChoice& choice,
                           std::uint64_t number) {
@@ -35,9 +44,15 @@ std::int32_t choose_token(std::span<const float> logits, const TokenChoice& choi
     sum += std::exp((logits[static_cast<std::size_t>(token)] - highest) / choice.temperature);
     up_to.push_back(sum);
   }
+  // A token stays as long as those before it are not likely enough.
+  const auto among = std::lower_bound(up_to.begin(), up_to.end(), choice.top_p * sum);
+  if (choice.top_p < 1 && among != up_to.end()) {
+    up_to.erase(among + 1, up_to.end());
+    sum = up_to.back();
+  }
   const double drawn = uniform(choice.seed, number) * sum;
   const auto found = std::upper_bound(up_to.begin(), up_to.end(), drawn) - up_to.begin();
-  return order[std::min(static_cast<std::size_t>(found), order.size() - 1)];
+  return order[std::min(static_cast<std::size_t>(found), up_to.size() - 1)];
 }
 
 }  // namespace tessera::cli

@@ -180,6 +180,7 @@ Status tokenize(const TokenizeArguments& a) {
     return Status(Code::invalid_argument, "name the file of tokens with --output, or --print them");
   }
   TESSERA_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(a.tokenizer));
+  print_warnings(tokenizer.warnings());
   TokenWriter writer(a, tokenizer);
   TESSERA_TRY(writer.begin());
   for (const std::string& input : a.inputs) TESSERA_TRY(tokenize_file(a, input, writer));

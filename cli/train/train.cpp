@@ -219,7 +219,7 @@ class TrainProgram {
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
     for (const std::string& warning :
-         data_warnings(arguments_, data.corpus, *trainer_, run_.options.step.sequence_length)) {
+         data_warnings(arguments_, data, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);
     }
     if (trainer_->steps_done() >= arguments_.steps) {

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+#include <tuple>
+
 #include "tessera/assert.h"
 
 namespace tessera {
@@ -24,6 +28,23 @@ const ParamGroup* ParamGroups::group_of(ParameterId parameter) const {
   return place < 0 ? nullptr : &groups_[static_cast<std::size_t>(place)];
 }
 
+Status ParamGroups::check_numbers(const AdamOverrides& adam, std::string_view whose) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  const std::tuple<const char*, std::optional<float>, float> numbers[] = {
+      {"learning_rate", adam.learning_rate, largest},
+      {"beta1", adam.beta1, std::nextafter(1.0F, 0.0F)},
+      {"beta2", adam.beta2, std::nextafter(1.0F, 0.0F)},
+      {"epsilon", adam.epsilon, largest},
+      {"weight_decay", adam.weight_decay, largest}};
+  for (const auto& [name, value, most] : numbers) {
+    if (!value || (*value >= 0 && *value <= most)) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: {} is {}, but must be at least 0 and {}", whose, name, *value,
+                              most < 1 ? "below 1" : "finite"));
+  }
+  return {};
+}
+
 Status ParamGroups::check(const ParamGroup& group, std::vector<std::int32_t>& group_of,
                           std::size_t place) const {
   if (group.optimizer < 0) {
@@ -31,6 +52,7 @@ Status ParamGroups::check(const ParamGroup& group, std::vector<std::int32_t>& gr
                   fmt::format("param group {}: optimizer must be at least 0, found {}", place,
                               group.optimizer));
   }
+  TESSERA_TRY(check_numbers(group.adam, fmt::format("param group {}", place)));
   for (const ParameterId id : group.parameters) {
     if (!id.valid() || id.index() >= group_of.size()) {
       return Status(Code::invalid_argument,
@@ -69,6 +91,7 @@ Status ParamGroups::set_adam(std::size_t group, const AdamOverrides& adam) {
     return Status(Code::invalid_argument,
                   fmt::format("there is no param group {}, there are {}", group, groups_.size()));
   }
+  TESSERA_TRY(check_numbers(adam, fmt::format("param group {}", group)));
   groups_[group].adam = adam;
   return {};
 }

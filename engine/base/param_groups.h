@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "tessera/model.h"
@@ -37,6 +38,10 @@ class ParamGroups {
     any_step_ = true;
   }
   bool any_step() const { return any_step_; }
+
+  /// Fails: invalid_argument, naming the number of a step or a group with which nothing can be
+  /// stepped; `whose` begins the sentence.
+  static Status check_numbers(const AdamOverrides& adam, std::string_view whose);
 
  private:
   Status check(const ParamGroup& group, std::vector<std::int32_t>& group_of,

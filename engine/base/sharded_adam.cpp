@@ -105,6 +105,12 @@ Status OptimizerStep::allocate_moments(const AdamOptions& options) {
 }
 
 Status OptimizerStep::check_states(const AdamOptions& options) const {
+  TESSERA_TRY(ParamGroups::check_numbers({.learning_rate = options.learning_rate,
+                                          .beta1 = options.beta1,
+                                          .beta2 = options.beta2,
+                                          .epsilon = options.epsilon,
+                                          .weight_decay = options.weight_decay},
+                                         "step"));
   const std::int32_t states = options.states;
   if (states < 0 || states > 2) {
     return Status(Code::invalid_argument,

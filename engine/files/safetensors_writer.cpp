@@ -42,6 +42,11 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
     const std::string& path, std::vector<StoredTensor> tensors,
     const std::map<std::string, std::string>& metadata) {
   TESSERA_TRY(lay_out(tensors, path));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: is a folder: name the file that is to be written", path));
+  }
   SafetensorsWriter writer;
   for (const StoredTensor& tensor : tensors) {
     if (writer.tensors_.emplace(tensor.name, tensor).second) continue;
@@ -56,7 +61,9 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
   writer.file_.write(reinterpret_cast<const char*>(&size), sizeof size);
   writer.file_ << header;
   if (!writer.file_) {
-    return Status(Code::io_error, fmt::format("{}: cannot be written", writer.partial()));
+    return Status(
+        Code::io_error,
+        fmt::format("{}: cannot be written: is there the folder, and room?", writer.partial()));
   }
   return writer;
 }
@@ -110,7 +117,8 @@ Status SafetensorsWriter::finish() {
   std::error_code failed;
   if (file_) std::filesystem::rename(partial(), path_, failed);
   if (!file_ || failed) {
-    return Status(Code::io_error, fmt::format("{}: cannot be written: is the disk full?", path_));
+    return Status(Code::io_error, fmt::format("{}: cannot be written: {}", path_,
+                                              failed ? failed.message() : "is the disk full?"));
   }
   path_.clear();
   return {};

@@ -92,7 +92,16 @@ class PlanEntry {
       return bad(fmt::format("\"modules\" has {} characters, more than {}", by_path_->size(),
                              pattern_max));
     }
-    return {};
+    return check_settings();
+  }
+
+  /// "class Linear", "path h.*".
+  std::string selector() const {
+    return by_path_ ? "path " + in_quotes(*by_path_) : "class " + in_quotes(*by_class_);
+  }
+  Status said_before(std::size_t entry) const {
+    return bad(fmt::format("{} is that of units[{}]: say in one entry what is set for it",
+                           selector(), entry));
   }
 
   // Later entries say more than earlier ones.
@@ -107,11 +116,17 @@ class PlanEntry {
     }
     for (const ModuleId id : found) units[id] = overridden(units[id], settings_);
     if (!found.empty()) return {};
-    return bad(fmt::format("{} {} is no module of {}", by_path_ ? "path" : "class",
-                           in_quotes(by_path_ ? *by_path_ : *by_class_), modules.model().name));
+    return bad(fmt::format("{} is no module of {}", selector(), modules.model().name));
   }
 
  private:
+  // In one entry none is later than the other.
+  Status check_settings() const {
+    const UnitOverrides& s = settings_;
+    if (s.reshard_after_forward != false || s.reshard_group.value_or(0) == 0) return {};
+    return bad("reshard_after_forward false and reshard_group contradict: leave one out");
+  }
+
   Status bad(const std::string& what) const {
     return Status(Code::invalid_argument, fmt::format("{}: {}", where_, what));
   }
@@ -161,9 +176,12 @@ Result<WrapPlan> read_wrap_plan(std::string_view text, const std::string& source
   TESSERA_ASSIGN(options.ignored_states, names_in(json, "ignored_parameters", source));
   UnitTargets units;
   const NamedModules modules(model);
+  std::map<std::string, std::size_t> entries;  // by selector
   for (std::size_t k = 0; k < json["units"].size(); ++k) {
     PlanEntry entry(json["units"][k], fmt::format("{}: units[{}]", source, k));
     TESSERA_TRY(entry.read());
+    const auto [first, fresh] = entries.try_emplace(entry.selector(), k);
+    if (!fresh) return entry.said_before(first->second);
     TESSERA_TRY(entry.add_to(units, modules));
   }
   if (const auto root = units.extract(ModuleId{0})) options.root = root.mapped();

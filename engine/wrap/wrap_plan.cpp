@@ -15,6 +15,9 @@ UnitOverrides overridden(UnitOverrides base, const UnitOverrides& stronger) {
   const auto take = [&](auto member) {
     if (stronger.*member) base.*member = stronger.*member;
   };
+  // These two are one decision.
+  if (stronger.reshard_group && !stronger.reshard_after_forward) base.reshard_after_forward.reset();
+  if (stronger.reshard_after_forward && !stronger.reshard_group) base.reshard_group.reset();
   take(&UnitOverrides::mixed_precision);
   take(&UnitOverrides::reshard_after_forward);
   take(&UnitOverrides::offload_params);

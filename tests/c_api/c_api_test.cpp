@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/c_api/handles.h"
@@ -133,7 +135,12 @@ TEST_CASE("a program that drives its own passes trains as one that is called", "
     if (i < 2) require_ok(tessera_engine_update(all.engine, &step));
     if (i == 0) drive(all, seen, TESSERA_EVALUATE);
   }
+  float norm = 0;
+  CHECK(tessera_engine_grad_norm(all.engine, &norm) == TESSERA_INVALID_ARGUMENT);
+  step.grad_norm = 1;
   require_ok(tessera_engine_update(all.engine, &step));
+  require_ok(tessera_engine_grad_norm(all.engine, &norm));
+  CHECK(norm > 0);
   require_ok(tessera_runtime_finish(all.runtime));
   CHECK(seen.values == expected.values);
 }
@@ -271,6 +278,67 @@ TEST_CASE("options that are not given are those of the C++ structs", "[c_api]") 
   CHECK_THAT(tessera_last_error(),
              Contains("max_reuse_distance means nothing to the scheme zero3 without policy "
                       "compatible"));
+}
+
+TEST_CASE("what a struct says is read or refused", "[c_api]") {
+  Handles all;
+  open(all, "replicate", nullptr, 2);
+  require_ok(tessera_engine_initialise(all.engine, initial, nullptr));
+  const auto refusal = [](int code) {
+    CHECK(code == TESSERA_INVALID_ARGUMENT);
+    return std::string(tessera_last_error());
+  };
+  const auto runtime_of = [](int kind, std::int32_t ranks) {
+    tessera_runtime_options options{};
+    options.struct_size = sizeof options;
+    options.kind = kind;
+    options.ranks = ranks;
+    return options;
+  };
+  tessera_runtime* none = nullptr;
+  for (const auto& [kind, ranks] : {std::pair{TESSERA_SIMULATOR, -3},
+                                    {TESSERA_SIMULATOR, 1 << 30},
+                                    {TESSERA_LOCAL, 4},
+                                    {TESSERA_LOCAL, -1}}) {
+    const tessera_runtime_options options = runtime_of(kind, ranks);
+    CHECK_THAT(refusal(tessera_runtime_create(&options, &none)),
+               Contains("ranks: " + std::to_string(ranks)));
+  }
+  tessera_runtime_options unset = runtime_of(TESSERA_SIMULATOR, 2);
+  unset.struct_size = 0;
+  CHECK_THAT(refusal(tessera_runtime_create(&unset, &none)), Contains("struct_size"));
+  const auto step_of = [](auto member, auto value) {
+    tessera_step_options step{};
+    step.struct_size = sizeof step;
+    step.*member = value;
+    return step;
+  };
+  using Step = tessera_step_options;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::pair<Step, const char*> wrong[] = {
+      {step_of(&Step::learning_rate, nan), "learning_rate is nan"},
+      {step_of(&Step::learning_rate, -1.0F), "learning_rate is -1"},
+      {step_of(&Step::beta2, 1.0F), "beta2 is 1, but must be at least 0 and below 1"},
+      {step_of(&Step::max_grad_norm, nan), "max_grad_norm: nan"},
+      {step_of(&Step::max_grad_norm, -1.0F), "max_grad_norm: -1"},
+      {step_of(&Step::accumulation, -2), "accumulation: -2"},
+      {step_of(&Step::checkpoint, 1), "checkpoint and reduce_last_only are for"}};
+  for (const auto& [step, sentence] : wrong) {
+    CHECK_THAT(refusal(tessera_engine_update(all.engine, &step)), Contains(sentence));
+  }
+  tessera_group group{};
+  group.struct_size = sizeof group;
+  group.given = 32;
+  CHECK_THAT(refusal(tessera_engine_set_groups(all.engine, &group, 1)), Contains("given is 32"));
+  group.given = TESSERA_WEIGHT_DECAY;
+  group.weight_decay = nan;
+  CHECK_THAT(refusal(tessera_engine_set_groups(all.engine, &group, 1)),
+             Contains("param group 0: weight_decay is nan"));
+  tessera_save_options save{};
+  save.struct_size = sizeof save;
+  save.keep = -2;
+  CHECK_THAT(refusal(tessera_save(all.engine, "nowhere", 1, &save)), Contains("keep: -2"));
+  CHECK_THAT(refusal(tessera_save(all.engine, "nowhere", -1, nullptr)), Contains("step -1"));
 }
 
 // A program that was compiled with a header in which the options had fewer members.

@@ -75,6 +75,8 @@ TEST_CASE("checkpoint export writes one safetensors file", "[cli]") {
   REQUIRE(weights->tensors().size() == 2);
   CHECK(weights->find("a.weight")->shape == std::vector<std::int64_t>{3, 5});
   CHECK(weights->find("a.weight")->dtype == DType::bfloat16);
+  CHECK(run_tessera("checkpoint export " + path + " " + path).messages ==
+        "tessera: " + path + ": is a folder: name the file that is to be written\n");
   CHECK(run_tessera("checkpoint export " + path + " " + file + " --dtype int8").exit_code == 2);
 }
 

@@ -278,13 +278,16 @@ TEST_CASE("every flag of generate and checkpoint acts or is refused", "[cli][fla
                                           {"--checkpoint", "saved", weights},
                                           {"--prompt", "to", weights},
                                           {"--tokenizer", "tokenizer.json", weights},
-                                          {"--end-of-text", "none", weights},
+                                          {"--end-of-text", "256", weights},
                                           {"--prompt-ids", "1,2", weights},
                                           {"--prompt-ids", "1,2", weights + "--prompt to "},
                                           {"--tokens", "3", weights},
                                           {"--temperature", "0", weights},
                                           {"--top-k", "1", weights},
                                           {"--top-k", "1", weights + "--temperature 0 "},
+                                          {"--top-p", "0.1", weights},
+                                          {"--top-p", "0.1", weights + "--temperature 0 "},
+                                          {"--repetition-penalty", "3", weights},
                                           {"--seed", "3", weights},
                                           {"--seed", "3", weights + "--temperature 0 "}};
   std::vector<FlagCase> known = generate;

@@ -112,6 +112,10 @@ TEST_CASE("adapters train to the same bits on one rank and on four, and merge", 
     REQUIRE(run_tessera("checkpoint merge " + name + "-run " + name +
                         ".json again.safetensors --adapter again")
                 .exit_code == 0);
+    const std::string other = config.substr(0, config.rfind('}')) + R"(, "bos_token_id": 7})";
+    std::ofstream(run_folder() + "other.json") << other;
+    CHECK(run_tessera("checkpoint merge " + name + "-run other.json other.safetensors")
+              .messages.find("was trained by a description of ") != std::string::npos);
     const std::string weight =
         name == "gpt" ? "h.1.attn.c_proj.weight" : "model.layers.1.mlp.down_proj.weight";
     CHECK(tensor_bytes("again.safetensors", weight) == tensor_bytes("merged.safetensors", weight));

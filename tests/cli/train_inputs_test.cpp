@@ -183,6 +183,58 @@ TEST_CASE("tokens that never come, and tokenizers of other models, are named", "
              "\"A\" has no token, and the tokenizer none for the unknown: take it out"));
 }
 
+TEST_CASE("what would come every so many steps of more than a run has is named", "[cli][train]") {
+  prepare();
+  const std::string behind = ": the run has 6 steps, so it ";
+  CHECK(says(trained_on("text.txt", "--log-every 7"),
+             "--log-every 7" + behind + "logs after the last alone\n"));
+  CHECK(says(trained_on("text.txt", "--validation-fraction 0.2 --validate-every 8"),
+             "--validate-every 8" + behind + "validates after the last alone\n"));
+  std::filesystem::remove_all(run_folder() + "rarely");
+  CHECK(says(trained_on("text.txt", "--save rarely --save-every 1000"),
+             "--save-every 1000" + behind + "saves after the last alone\n"));
+  CHECK(trained_on("text.txt", "--log-every 6").messages.empty());
+}
+
+TEST_CASE("lines without chats beside a chat template are named, of validation, too",
+          "[cli][train]") {
+  prepare();
+  write("web.jsonl", R"({"text": "something that is learned, and no chat at all"})");
+  write("chat.jsonl", R"({"prompt": "1 + 1?", "completion": "2"})");
+  const std::string sentence =
+      "web.jsonl: has no chats, so none of it is written by the chat template\n";
+  CHECK(says(trained_on("web.jsonl", "--chat-template plain"), sentence));
+  CHECK(says(trained_on("chat.jsonl", "--chat-template plain --validation web.jsonl"), sentence));
+  CHECK_FALSE(says(trained_on("chat.jsonl", "--chat-template plain"), "chat template"));
+}
+
+TEST_CASE("what a tokenizer's files say and nobody follows is named once", "[cli][train]") {
+  prepare();
+  std::filesystem::create_directories(run_folder() + "cut");
+  write("cut/tokenizer.json",
+        R"({"version": "1.0", "truncation": {"max_length": 4}, "padding": {"length": 4},
+            "post_processor": {"type": "ByteLevel", "speed": 1}, "model": {"type": "BPE",
+            "merges": [], "unk_token": "a", "vocab": {"a": 0, "b": 1}}})");
+  write("cut/tokenizer_config.json", R"({"add_bos_token": true, "add_eos_token": false})");
+  const std::string warnings =
+      "tessera: warning: cut/tokenizer.json: truncation and padding are not followed: a text "
+      "becomes as many tokens as it has\n"
+      "tessera: warning: cut/tokenizer.json: has keys that are not read: post_processor.speed\n"
+      "tessera: warning: cut/tokenizer_config.json: add_bos_token is true, but by the "
+      "tokenizer.json beside it no token comes before a text, which is what is done: make them "
+      "agree\n";
+  CHECK(trained_on("text.txt", "--tokenizer cut --export cut.safetensors").messages == warnings);
+  CHECK(run_tessera("tokenize cut text.txt -o cut.bin").messages == warnings);
+  CHECK(run_tessera("evaluate gpt.json --weights cut.safetensors --tokenizer cut --data "
+                    "text.txt,text.txt")
+            .messages == warnings);
+  CHECK(run_tessera("generate gpt.json --weights cut.safetensors --tokenizer cut --tokens 1 "
+                    "--prompt a --temperature 0")
+            .messages.starts_with(warnings));
+  write("cut/tokenizer_config.json", R"({"add_bos_token": 1})");
+  CHECK(says(trained_on("text.txt", "--tokenizer cut"), "add_bos_token must be true or false"));
+}
+
 TEST_CASE("a text without a tokenizer for a model of more than bytes is named", "[cli][train]") {
   prepare();
   std::string wide = config;

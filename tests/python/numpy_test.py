@@ -43,6 +43,70 @@ def ones(p):
         gradient += p.rank + 1
 
 
+class Mistakes(unittest.TestCase):
+    """What people get wrong is refused with a sentence, and nothing is cut off."""
+
+    def refused(self, sentence, function, *given, **named):
+        with self.assertRaisesRegex(tessera.TesseraError, sentence):
+            function(*given, **named)
+
+    def test_numbers_are_neither_wrapped_nor_rounded(self):
+        for ranks in (0, -1, 2**32 + 1, 2.5, "2", True, float("nan")):
+            with self.subTest(ranks=ranks):
+                self.refused("ranks: a", tessera.Runtime, "simulator", ranks=ranks)
+        for deadline in (-1, float("nan"), float("inf"), "5"):
+            with self.subTest(deadline=deadline):
+                self.refused("deadline: a number", tessera.Runtime, deadline=deadline)
+        with tessera.Runtime("simulator", ranks=2) as runtime:
+            engine = tessera.Engine(runtime, tessera.Model(MODEL))
+            engine.initialise(ramp)
+            for name, value in [
+                ("accumulation", 0),
+                ("accumulation", 2**32 + 1),
+                ("accumulation", 1.5),
+                ("checkpoint", "no"),
+                ("reduce_last_only", 1),
+                ("learning_rate", float("nan")),
+                ("learning_rate", "0.1"),
+                ("learning_rate", 0),
+                ("beta1", -0.5),
+                ("weight_decay", float("inf")),
+                ("max_grad_norm", -1),
+                ("learning_rat", 0.1),
+            ]:
+                with self.subTest(name, value=value):
+                    self.refused(name, engine.step, ones, **{name: value})
+            for keep in (0, -2, 2**32 + 2, 1.0):
+                self.refused("keep", engine.save, "nowhere", 1, keep=keep)
+            for step in (-1, 2**64 + 1, "1"):
+                self.refused("step: a whole", engine.save, "nowhere", step)
+            near = "no parameter 'a.wieght', did you mean 'a.weight'"
+            self.refused(near, engine.__getitem__, "a.wieght")
+            group = {"parameters": ["a.weight"], "weight_decay": None}
+            self.refused("weight_decay of a group", engine.set_groups, [group])
+            self.refused("parameters are a list", engine.set_groups, [{"parameters": "a.weight"}])
+            three = {0: 1, 1: 2, 2: 3}
+            self.refused("of rank 2, but local are the ranks 0 to 1", runtime.mean, three)
+            self.refused("missing of rank 1", runtime.mean, {0: 1})
+            engine.step(ones, learning_rate=np.float32(0.5), accumulation=np.int64(2))
+
+    def test_questions_to_a_trace_are_about_whole_numbers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "run.tessera"
+            with tessera.Runtime("simulator", ranks=2, trace=file) as runtime:
+                engine = tessera.Engine(runtime, tessera.Model(MODEL))
+                engine.initialise(ramp)
+                engine.step(ones)
+            trace = tessera.open_trace(file)
+            for rank in ("0", 0.5, -1, True):
+                self.refused("rank: a whole number", trace.spans, rank=rank)
+            self.refused("has no rank 2", trace.spans, rank=2)
+            self.refused("has no step 9", trace.rank_steps, step=9)
+            near = "no kind 'allgather', did you mean 'all_gather'"
+            self.refused(near, trace.spans, kind="allgather")
+            self.refused("kind: a text", trace.spans, kind=3)
+
+
 class Engines(unittest.TestCase):
     def test_parameters_are_arrays_of_their_shape(self):
         model = tessera.Model(MODEL)

@@ -23,6 +23,29 @@ TINY = {
 }
 
 
+class Mistakes(unittest.TestCase):
+    def test_options_that_say_two_things_or_nothing_are_refused(self):
+        for sentence, options in [
+            ("processes and launcher both", {"processes": 2, "launcher": ["srun"]}),
+            ("processes: a whole number", {"processes": 0}),
+            ("processes: a whole number", {"processes": 1.5}),
+            ("has a comma", {"units": ["h.0,h.1"]}),
+            ("units: a text, a number or a list", {"units": {"h.0"}}),
+            ("units: a list of texts", {"units": [["h.0"]]}),
+            ("did you mean", {"lerning_rate": 1}),
+            ("--steps", {"steps": True}),
+            ("--steps", {"steps": float("nan")}),
+        ]:
+            with self.subTest(options), self.assertRaisesRegex(tessera.TesseraError, sentence):
+                tessera.train(TINY, "nowhere.txt", **options)
+        with self.assertRaisesRegex(tessera.TesseraError, "data: a,b.txt has a comma"):
+            tessera.train(TINY, ["a,b.txt"])
+
+    def test_what_a_plan_warns_of_is_a_warning(self):
+        with self.assertWarnsRegex(UserWarning, "mine"):
+            tessera.plan({**TINY, "mine": 1}, ranks=2)
+
+
 class Simulating(unittest.TestCase):
     def test_a_run_says_time_memory_and_how_sure_it_is(self):
         run = tessera.simulate(MODELS / "gpt2.json", nodes=1, steps=3, batch=2)

@@ -60,6 +60,22 @@ TEST_CASE("a plan that is written is the plan that is read again", "[wrap]") {
   CHECK(again->ignored == plan->ignored);
 }
 
+TEST_CASE("of resharding a later entry says more than an earlier one", "[wrap]") {
+  const Model model = test::nested_sequential();
+  const auto settings = [&](const std::string& first, const std::string& second) {
+    const auto plan = read_wrap_plan(R"({"tessera_plan": 1, "units": [{"class": "Linear", )" +
+                                         first + R"(}, {"modules": "0", )" + second + "}]}",
+                                     "plan.json", model);
+    INFO(plan.status().message());
+    REQUIRE(plan.ok());
+    return plan->units[1].overrides;
+  };
+  const std::string keeps = R"("reshard_after_forward": false)";
+  const std::string group = R"("reshard_group": 2)";
+  CHECK(settings(keeps, group) == UnitOverrides{.reshard_group = 2});
+  CHECK(settings(group, keeps) == UnitOverrides{.reshard_after_forward = false});
+}
+
 TEST_CASE("a plan that cannot be meant is refused by the entry and the key", "[wrap]") {
   const auto units = [](const std::string& entry) {
     return R"({"tessera_plan": 1, "units": [)" + entry + "]}";
@@ -73,6 +89,12 @@ TEST_CASE("a plan that cannot be meant is refused by the entry and the key", "[w
         "plan.json: units[0]: path \"7\" is no module of nested");
   CHECK(refusal(units(R"({"class": "Conv2d"})")).find("class \"Conv2d\"") != std::string::npos);
   CHECK(refusal(units(R"({"modules": "0", "class": "Linear"})")).find("either") !=
+        std::string::npos);
+  CHECK(refusal(units(R"({"class": "Linear"}, {"modules": "0"}, {"class": "Linear"})")) ==
+        "plan.json: units[2]: class \"Linear\" is that of units[0]: say in one entry what is set "
+        "for it");
+  CHECK(refusal(units(R"({"modules": "0", "reshard_after_forward": false, "reshard_group": 2})"))
+            .find("units[0]: reshard_after_forward false and reshard_group contradict") !=
         std::string::npos);
   CHECK(refusal(units("3")).find("units[0]: must be an object") != std::string::npos);
   CHECK(refusal(units(R"({"modules": "0", "param_dtyp": "float32"})"))

@@ -77,18 +77,21 @@ std::uint64_t fingerprint_of(const DocumentTable& table) {
   return sum;
 }
 
-// Tokens and models that were hardly made for each other.
-std::vector<std::string> vocabulary_warnings(const TokenFile& file, const CorpusOptions& options) {
+// What of a tokenizer is not followed; tokens and models that were hardly made for each other.
+std::vector<std::string> token_warnings(const TokenFile& file, const CorpusOptions& options) {
   const auto& tokenizer = options.documents.tokenizer;
-  if (tokenizer && tokenizer->size() > options.vocabulary) {
-    return {
+  if (tokenizer) {
+    std::vector<std::string> all = tokenizer->warnings();
+    if (tokenizer->size() <= options.vocabulary) return all;
+    all.push_back(
         fmt::format("{}: the tokenizer has tokens up to {}, the model up to {}: is it of "
                     "another model, or were tokens added to it?",
-                    file.source(), tokenizer->size() - 1, options.vocabulary - 1)};
+                    file.source(), tokenizer->size() - 1, options.vocabulary - 1));
+    return all;
   }
   const bool documents = file.documents() != nullptr;
   const bool text = options.format == TokenFormat::by_name && file.layout().width == 1;
-  if (tokenizer || !(documents || text) || options.vocabulary <= byte_vocabulary_max) return {};
+  if (!(documents || text) || options.vocabulary <= byte_vocabulary_max) return {};
   return {
       fmt::format("{}: its bytes are its tokens, of which there are 256, but the model has {}: "
                   "name its tokenizer with --tokenizer{}",
@@ -125,7 +128,7 @@ Result<Corpus> Corpus::of(std::vector<std::shared_ptr<const TokenFile>> files,
   corpus.vocabulary_ =
       std::min<std::int64_t>(options.vocabulary, std::numeric_limits<std::int32_t>::max());
   if (files.front()->documents() == nullptr) corpus.border_ = options.documents.end_of_text;
-  corpus.warnings_ = vocabulary_warnings(*files.front(), options);
+  corpus.warnings_ = token_warnings(*files.front(), options);
   std::int64_t first = 0;
   for (std::size_t k = 0; k < files.size(); ++k) {
     TESSERA_ASSIGN(const auto begin, check_begin(*files[k], corpus.vocabulary_));

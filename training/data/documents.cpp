@@ -197,6 +197,7 @@ void note_unread(const json& line, const std::vector<std::string_view>& read,
 Result<Document> chat(const std::vector<Message>& messages, const DocumentOptions& options,
                       const std::string& where, DocumentNotes& notes) {
   const Turns turns = turns_of(options.chat);
+  ++notes.chats;
   note_messages(messages, turns, notes);
   DocumentMaker maker(options, where);
   if (turns.begin.empty()) maker.token(options.begin_of_text, false);

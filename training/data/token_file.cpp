@@ -83,7 +83,11 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
   if (asked == TokenFormat::json_lines) {
     DocumentNotes notes;
     TESSERA_ASSIGN(const auto documents, read_documents(path, options.documents, &notes));
-    return of_documents(documents, path, warnings_of(notes, path));
+    std::vector<std::string> warnings = warnings_of(notes, path);
+    if (options.documents.chat != ChatTemplate::none && notes.chats == 0) {
+      warnings.push_back(path + ": has no chats, so none of it is written by the chat template");
+    }
+    return of_documents(documents, path, std::move(warnings));
   }
   if (asked == TokenFormat::bytes && options.documents.tokenizer) {
     TESSERA_ASSIGN(const std::string text, whole_text(path));

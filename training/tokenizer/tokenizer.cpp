@@ -10,6 +10,7 @@
 #include "engine/text/json_reader.h"
 #include "engine/text/text_file.h"
 #include "training/tokenizer/added_tokens.h"
+#include "training/tokenizer/file_keys.h"
 #include "training/tokenizer/piece_model.h"
 #include "training/tokenizer/pieces.h"
 #include "training/tokenizer/token_decoder.h"
@@ -28,7 +29,9 @@ struct Tokenizer::State {
   tokens::AddedTokens added;
   tokens::TokenDecoder decoder;
   std::vector<std::int32_t> before, behind;  // what a post-processor adds
+  std::vector<std::string> warnings;
 
+  static Result<std::shared_ptr<State>> make(std::string_view json, const std::string& source);
   Status read(const Json& json);
   Status read_model(const Json& json);
   Status read_post_processor(const Json& json);
@@ -94,16 +97,23 @@ Status Tokenizer::State::read(const Json& json) {
   if (!json.is_object() || !json.contains("model")) {
     return Status(Code::invalid_argument, "has no model: it is no tokenizer.json");
   }
+  const auto version = json.value("version", Json("1.0"));
+  if (version != "1.0") {
+    return Status(Code::not_supported,
+                  fmt::format("version {} is not known: known is 1.0", shown_value(version)));
+  }
   TESSERA_ASSIGN(normaliser, tokens::read_normaliser(json.value("normalizer", Json())));
   TESSERA_ASSIGN(pre_tokeniser, tokens::read_pre_tokeniser(json.value("pre_tokenizer", Json())));
   TESSERA_TRY(read_model(json.at("model")));
   TESSERA_TRY(added.read(json.value("added_tokens", Json()), normaliser, all));
   TESSERA_TRY(read_post_processor(json.value("post_processor", Json())));
   TESSERA_ASSIGN(decoder, tokens::read_decoder(json.value("decoder", Json())));
+  warnings = tokens::unfollowed_keys(json, source);
   return {};
 }
 
-Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& source) {
+Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::make(std::string_view json,
+                                                                 const std::string& source) {
   TESSERA_ASSIGN(const Json parsed, parse_json(json, source));
   auto state = std::make_shared<State>();
   state->source = source;
@@ -116,6 +126,11 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& sou
         Code::invalid_argument,
         fmt::format("{}: is not as a tokenizer.json should be: {}", source, error.what()));
   }
+  return state;
+}
+
+Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& source) {
+  TESSERA_ASSIGN(auto state, State::make(json, source));
   return Tokenizer(std::move(state));
 }
 
@@ -132,7 +147,12 @@ Result<Tokenizer> Tokenizer::open(const std::string& path) {
         fmt::format("{}: cannot be read: name a tokenizer.json, or a folder with one", name));
   }
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  return parse(text, name);
+  TESSERA_ASSIGN(auto state, State::make(text, name));
+  TESSERA_ASSIGN(const auto around,
+                 tokens::other_tokens_around(std::filesystem::path(name).parent_path().string(),
+                                             !state->before.empty(), !state->behind.empty()));
+  state->warnings.insert(state->warnings.end(), around.begin(), around.end());
+  return Tokenizer(std::move(state));
 }
 
 Status Tokenizer::State::encode_text(const tokens::Section& section,
@@ -189,6 +209,7 @@ Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids,
   return out;
 }
 
+std::vector<std::string> Tokenizer::warnings() const { return state_->warnings; }
 std::int32_t Tokenizer::size() const { return state_->all.size(); }
 std::int32_t Tokenizer::find(std::string_view text) const { return state_->all.find(text); }
 

@@ -24,6 +24,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view, SpecialTok
 Result<std::string> Tokenizer::decode(std::span<const std::int32_t>, SpecialTokens) const {
   return without_icu();
 }
+std::vector<std::string> Tokenizer::warnings() const { return {}; }
 std::int32_t Tokenizer::size() const { return 0; }
 std::int32_t Tokenizer::find(std::string_view) const { return -1; }
 

@@ -155,11 +155,12 @@ class Optimizer {
   /// made (zero1, zero2, zero3) have them from here on, before activations lie around them; others,
   /// and programs without this call, from the first step on.
   virtual Status begin_training(const AdamOptions& /*options*/) { return {}; }
-  /// The optimizer step and zero_grad(set_to_none=True). Ends the step.
+  /// The optimizer step and zero_grad(set_to_none=True). Ends the step. Fails: invalid_argument,
+  /// for numbers of `options` below 0 or not finite, and betas of 1 and more.
   virtual Status step(const AdamOptions& options) = 0;
 
   /// Instead of one group with every parameter, before the first step. Fails: invalid_argument
-  /// (after a step; no such parameter; one in two groups), naming it.
+  /// (after a step; no such parameter; one in two groups; numbers that `step` refuses), naming it.
   virtual Status set_param_groups(const std::vector<ParamGroup>& groups) = 0;
   /// Parameters that were in no group so far, at any time between two steps. Nothing that others
   /// have changes. Fails: as above, and while a gradient waits for its step.

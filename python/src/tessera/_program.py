@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import numbers
 import os
 import re
 import shutil
@@ -68,10 +69,22 @@ def flags_of(command: str, options: Mapping[str, Any]) -> List[str]:
             if flag not in known and off not in known:
                 raise TesseraError(f"{command} has no option {name}", 2)
         elif isinstance(value, (list, tuple)):
-            flags += [flag, ",".join(str(v) for v in value)]
-        else:
+            flags += [flag, joined(name, value)]
+        elif isinstance(value, (str, os.PathLike, numbers.Number)):
             flags += [flag, str(value)]
+        else:
+            raise TesseraError(f"{name}: a text, a number or a list, found {value!r}", 2)
     return flags
+
+
+def joined(name: str, values: Sequence[object]) -> str:
+    """With commas between, as the program takes lists."""
+    for value in values:
+        if not isinstance(value, (str, os.PathLike, numbers.Number)):
+            raise TesseraError(f"{name}: a list of texts or numbers, found {value!r}", 2)
+        if "," in str(value):
+            raise TesseraError(f"{name}: {value} has a comma, which would end it: leave it out", 2)
+    return ",".join(str(value) for value in values)
 
 
 def written(value: Description, folder: str, name: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from typing import Union
 
 from . import _library as lib
+from ._arguments import did_you_mean, number, whole, yes_or_no
 from ._errors import TesseraError
 from ._program import Description, PathLike
 
@@ -59,7 +60,8 @@ class Model:
         try:
             return list(self.parameters).index(name)
         except ValueError:
-            raise TesseraError(f"the model has no parameter {name!r}", 1) from None
+            near = did_you_mean(name, self.parameters)
+            raise TesseraError(f"the model has no parameter {name!r}{near}", 1) from None
 
     def _count(self) -> int:
         return int(lib.library().tessera_model_parameter_count(self._handle))
@@ -111,12 +113,14 @@ class Runtime:
     ) -> None:
         if kind not in _KINDS:
             raise TesseraError(f"kind {kind!r}: must be one of {', '.join(_KINDS)}", 1)
+        whole("ranks", ranks, 1)
         if kind != "simulator" and ranks != 1:
             raise TesseraError("ranks are the simulator's to choose: leave it out", 1)
+        number("deadline", deadline, zero=True)
         options = lib.RuntimeOptions(
             struct_size=c.sizeof(lib.RuntimeOptions),
             kind=_KINDS[kind],
-            ranks=ranks,
+            ranks=ranks if kind == "simulator" else 0,
             deadline_seconds=deadline,
             modules=lib.modules_folder() if kind == "mpi" else None,
             trace=None if trace is None else os.fspath(trace).encode(),
@@ -157,6 +161,12 @@ class Runtime:
         """
         self.wait()
         if isinstance(values, Mapping):
+            others = [rank for rank in values if rank not in self.local_ranks]
+            missing = [rank for rank in self.local_ranks if rank not in values]
+            if others or missing:
+                which = f"of rank {others[0]!r}" if others else f"missing of rank {missing[0]}"
+                ranks = f"{self.local_ranks[0]} to {self.local_ranks[-1]}"
+                raise TesseraError(f"a value {which}, but local are the ranks {ranks}", 1)
             own = [float(values[rank]) for rank in self.local_ranks]
         elif isinstance(values, Sequence):
             own = [float(value) for value in values]
@@ -252,9 +262,9 @@ class Engine:
         numbers: learning_rate (1e-3), beta1, beta2, epsilon, weight_decay, max_grad_norm.
         """
         options = self._step_options(numbers)
-        options.accumulation = accumulation
-        options.checkpoint = int(checkpoint)
-        options.reduce_last_only = int(reduce_last_only)
+        options.accumulation = whole("accumulation", accumulation, 1)
+        options.checkpoint = yes_or_no("checkpoint", checkpoint)
+        options.reduce_last_only = yes_or_no("reduce_last_only", reduce_last_only)
         self._call("tessera_engine_step", c.byref(options), self._callback(compute), None)
 
     # A step in an order of the program's own (tessera.h says how).
@@ -296,6 +306,8 @@ class Engine:
         made = (lib.Group * len(groups))()
         kept = []
         for group, given in zip(made, groups):
+            if "parameters" not in given or isinstance(given["parameters"], str):
+                raise TesseraError("a group: parameters are a list of names", 1)
             names = given["parameters"]
             numbers = (c.c_int32 * len(names))(*[self._model.number(name) for name in names])
             kept.append(numbers)
@@ -307,7 +319,7 @@ class Engine:
                 if name not in _GIVEN:
                     raise TesseraError(f"a group has no {name}: {', '.join(_GIVEN)}", 1)
                 group.given |= _GIVEN[name]
-                setattr(group, name, value)
+                setattr(group, name, number(f"{name} of a group", value, zero=True))
         self._call("tessera_engine_set_groups", made, len(groups))
 
     def __getitem__(self, parameter: str) -> "Array":
@@ -342,8 +354,12 @@ class Engine:
 
     def save(self, folder: PathLike, step: int, *, keep: int = 2, state: str = "") -> None:
         """Writes a checkpoint, which `load` reads into any scheme and number of ranks."""
-        options = lib.SaveOptions(c.sizeof(lib.SaveOptions), keep, state.encode())
-        self._call("tessera_save", os.fspath(folder).encode(), step, c.byref(options))
+        if "\0" in state:
+            raise TesseraError("state: a text without zero bytes", 1)
+        kept = keep if keep == -1 else whole("keep (-1: all)", keep, 1)
+        options = lib.SaveOptions(c.sizeof(lib.SaveOptions), kept, state.encode())
+        at = whole("step", step, 0, 2**62)
+        self._call("tessera_save", os.fspath(folder).encode(), at, c.byref(options))
 
     def load(self, path: PathLike) -> Tuple[int, str]:
         """Loads a checkpoint, or the newest of a folder; returns its step and state."""
@@ -367,9 +383,7 @@ class Engine:
             if name not in {*_GIVEN, "max_grad_norm"}:
                 known = ", ".join([*_GIVEN, "max_grad_norm"])
                 raise TesseraError(f"a step has no {name}: {known}", 1)
-            if name != "weight_decay" and value <= 0:
-                raise TesseraError(f"{name}: a number above 0, found {value}", 1)
-            setattr(options, name, value)
+            setattr(options, name, number(name, value, zero=name == "weight_decay"))
         return options
 
     def _callback(self, compute: Compute) -> Any:

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
+from warnings import warn
 
 from ._program import Description, PathLike, flags_of, run_json, written
 from .trace import Trace
@@ -127,7 +128,7 @@ def plan(model: Description, **options: Any) -> Dict[str, Any]:
     """Which modules become sharding units, and what they weigh on a rank.
 
     Options are flags of ``tessera wrap``: ``ranks=64, policy="class", class_=["GPT2Block"]``;
-    returns its JSON object.
+    returns its JSON object. What the program warns of is a Python warning, as of `estimate`.
     """
     return _of("wrap", model, options)
 
@@ -139,4 +140,7 @@ def _of(
         arguments = [command, written(model, folder, "config.json"), "--json"]
         if cluster is not None:
             arguments += ["--cluster", written(cluster, folder, "cluster.json")]
-        return run_json(arguments + flags_of(command, options))[0]
+        answer, said, _ = run_json(arguments + flags_of(command, options))
+    for warning in said:
+        warn(warning, stacklevel=3)
+    return answer

@@ -6,6 +6,8 @@ import ctypes as c
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
+from ._arguments import did_you_mean, whole
+from ._errors import TesseraError
 from ._library import Column, call, library
 from ._program import PathLike, run_json
 
@@ -69,20 +71,40 @@ class Trace:
 
     def critical_path(self, *, step: Optional[int] = None) -> "Columns":
         """What the end of the typical step depends on: ``critical_path``."""
-        return self._of("critical_path", step=step)
+        found = self._of("critical_path", step=step)
+        if step is not None and len(found["step"]) == 0:
+            raise TesseraError(f"{self.path}: the critical path is not that of step {step}", 1)
+        return found
 
     def report(self) -> Dict[str, Any]:
         """Everything that ``tessera report --json`` says."""
         return run_json(["report", self.path, "--json"])[0]
 
+    # What a trace cannot have would be an empty answer.
+    def _check(self, name: str, value: object, recorded: bool) -> str:
+        if name == "kind":
+            if not isinstance(value, str):
+                raise TesseraError(f"kind: a text, found {value!r}", 1)
+            known = list(self.query("SELECT name FROM op_kind ORDER BY name")["name"])
+            if value not in known:
+                near = did_you_mean(value, known) or f": there are {', '.join(known)}"
+                raise TesseraError(f"there is no kind {value!r}{near}", 1)
+            return f"'{value}'"
+        number = whole(name, value, 0, 2**62)
+        where = "rank" if name == "rank" else "rank_step"
+        rows = self.query(f"SELECT * FROM {where} WHERE {name} = {number} LIMIT 1")
+        if len(rows[name]) == 0:
+            raise TesseraError(f"{self.path}: has no {name} {number}", 1)
+        if name == "rank" and recorded and rows["recorded"][0] == 0:
+            raise TesseraError(f"{self.path}: rank {number} was not recorded, but in rank_steps", 1)
+        return str(number)
+
     def _of(self, table: str, **conditions: object) -> "Columns":
         given: List[str] = []
         for name, value in conditions.items():
-            if isinstance(value, str):
-                quoted = value.replace("'", "''")
-                given.append(f"{name} = '{quoted}'")
-            elif value is not None:
-                given.append(f"{name} = {int(value)}")  # type: ignore[call-overload]
+            if value is None:
+                continue
+            given.append(f"{name} = {self._check(name, value, table != 'rank_step')}")
         where = " WHERE " + " AND ".join(given) if given else ""
         return self.query(f"SELECT * FROM {table}{where}")
 

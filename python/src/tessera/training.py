@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
-from ._program import Description, PathLike, flags_of, run, written
+from ._arguments import whole
+from ._errors import TesseraError
+from ._program import Description, PathLike, flags_of, joined, run, written
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ def train(
     ``tessera train`` with underscores: ``steps=100, batch=8, learning_rate=3e-4, save="run",
     export="out", scheme="zero3"``.
     """
+    if launcher is not None and processes != 1:
+        raise TesseraError("processes and launcher both say how many: leave one out", 1)
+    whole("processes", processes, 1)
     files = [data] if isinstance(data, (str, os.PathLike)) else list(data)
     if launcher is None:
         launcher = [] if processes == 1 else ["mpirun", "-n", str(processes), "--oversubscribe"]
@@ -63,7 +68,7 @@ def train(
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         log = Path(folder) / "log.json"
         arguments = ["train", written(model, folder, "config.json")]
-        arguments += ["--data", ",".join(os.fspath(file) for file in files)]
+        arguments += ["--data", joined("data", files)]
         arguments += ["--json", str(log), "--quiet"]
         if trace is not None:
             arguments += ["--trace", os.fspath(trace)]

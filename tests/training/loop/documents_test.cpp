@@ -90,6 +90,7 @@ TEST_CASE("what a line holds and nobody reads is noted, and what says nothing is
             .find("[<|eot_id|>]") != std::string::npos);
   CHECK(notes.unread ==
         std::map<std::string, std::int64_t>{{"history", 1}, {"label", 1}, {"system", 2}});
+  CHECK(notes.chats == 3);
   const auto said = warnings_of(notes, "x.jsonl");
   REQUIRE(said.size() == 3);
   CHECK(said[0] ==

@@ -175,10 +175,29 @@ TEST_CASE("steps of a tokenizer that are not known are refused with their names"
             .find("merge 0 of \"a\" and \"b\"") != std::string::npos);
   CHECK(refused(R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}}, )" + model + "}")
             .find("the pattern ( is not understood") != std::string::npos);
+  CHECK(refused(R"({"version": "2.0", )" + model + "}") ==
+        "test: version \"2.0\" is not known: known is 1.0");
   CHECK(refused("{}") == "test: has no model: it is no tokenizer.json");
   CHECK(refused(R"({"model": {"type": "BPE"}})").find("is not as a tokenizer.json should be") !=
         std::string::npos);
   CHECK(refused("{").find("not valid JSON") != std::string::npos);
+}
+
+TEST_CASE("keys of a tokenizer that nobody reads are named, wherever they stand", "[tokenizer]") {
+  const Tokenizer t = parsed(R"({"mine": 1, "truncation": null, "added_tokens":
+      [{"id": 1, "content": "x", "rank": 2}], "normalizer": {"type": "Sequence", "normalizers":
+      [{"type": "NFC", "form": 1}, {"type": "Strip", "strip_left": false}]},
+      "decoder": {"type": "Fuse", "loss": null},
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "unk_tokn": "a"}})");
+  REQUIRE(t.warnings().size() == 1);
+  CHECK(t.warnings()[0] ==
+        "test: has keys that are not read: added_tokens.rank, mine, model.unk_tokn, "
+        "normalizer.form");
+  CHECK(parsed(byte_level).warnings().empty());
+  CHECK(parsed(R"({"padding": {}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})")
+            .warnings()[0] ==
+        "test: padding is not followed: a text becomes as many tokens as it "
+        "has");
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ struct DocumentNotes {
   std::map<std::string, std::int64_t> unread;  // keys that mean nothing here, and in how many lines
   std::int64_t without_answer = 0;  // documents with an answer of which only the end is learned
   std::int64_t with_marks = 0;      // documents with tokens of the template in a message's text
+  std::int64_t chats = 0;           // documents that the template was used for
 };
 
 /// One line of JSON; `where` names it in messages. `notes`: gets what is worth a warning. Fails:

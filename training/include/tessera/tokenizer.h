@@ -32,8 +32,9 @@ enum class SpecialTokens : std::uint8_t { added, left_out };
 class Tokenizer {
  public:
   /// `path`: the file, or a folder with a tokenizer.json. Fails: io_error; invalid_argument (no
-  /// JSON, a step that is not as it should be); not_supported (a step of an unknown type, a build
-  /// without ICU), all naming file and step.
+  /// JSON, a step that is not as it should be, a tokenizer_config.json beside it that is none);
+  /// not_supported (a step of an unknown type, another version than 1.0, a build without ICU), all
+  /// naming file and step.
   static Result<Tokenizer> open(const std::string& path);
   /// As `open`, from text; `source` names it in messages.
   static Result<Tokenizer> parse(std::string_view json, const std::string& source);
@@ -46,6 +47,8 @@ class Tokenizer {
   Result<std::string> decode(std::span<const std::int32_t> tokens,
                              SpecialTokens special = SpecialTokens::left_out) const;
 
+  /// What its files say and nobody here follows, a sentence each.
+  std::vector<std::string> warnings() const;
   /// One more than the largest number of a token.
   std::int32_t size() const;
   /// The number of the token that is written `text` in the vocabulary, -1: there is none.

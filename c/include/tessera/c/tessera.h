@@ -91,7 +91,7 @@ typedef enum tessera_runtime_kind {
 typedef struct tessera_runtime_options {
   uint32_t struct_size;
   int32_t kind;            /* a tessera_runtime_kind */
-  int32_t ranks;           /* of the simulator; 0: 1 */
+  int32_t ranks;           /* of the simulator, at most 4096; 0: 1, with MPI as were started */
   double deadline_seconds; /* without progress, a run of several processes ends; 0: 300 */
   const char* modules; /* folder of libtessera_mpi.so; null: beside the program, ../lib/tessera */
   const char* trace;   /* the file of a trace, which tessera_runtime_finish completes; null: none */
@@ -213,7 +213,8 @@ TESSERA_C_API int tessera_engine_step(tessera_engine* engine, const tessera_step
  *
  * Modules are entered like brackets, from outside to inside; those that are no units of the scheme
  * may be left out. All ranks do the same. Several forward and backward passes before an update add
- * their gradients up. A pass with TESSERA_EVALUATE has no backward. */
+ * their gradients up. A pass with TESSERA_EVALUATE has no backward. Of the options an update takes
+ * the numbers of AdamW, max_grad_norm and grad_norm; others are refused. */
 TESSERA_C_API int tessera_engine_begin(tessera_engine* engine, int32_t pass_kind);
 TESSERA_C_API int tessera_engine_enter(tessera_engine* engine, const char* module);
 /* Calls `compute` for every local rank before it returns. */
