@@ -13,19 +13,18 @@ MemoryTimeline::MemoryTimeline(std::vector<Rank> ranks)
 void MemoryTimeline::change(std::size_t slot, Time time, std::int32_t buffer,
                             MemoryClass memory_class, Bytes delta, Bytes address_end) {
   Lane& lane = lanes_[slot];
-  lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end});
+  lane.pending.push_back({std::max(time, lane.sent), buffer, memory_class, delta, address_end, {}});
 }
 
 void MemoryTimeline::gave_back(std::size_t slot, Time time, Bytes reserved) {
   Lane& lane = lanes_[slot];
-  lane.pending.push_back({.time = std::max(time, lane.sent), .address_end = reserved});
+  lane.pending.push_back({.time = std::max(time, lane.sent), .kept = reserved});
 }
 
 void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   Lane& lane = lanes_[slot];
-  const auto is_sent = [&](const Change& c) { return c.time < horizon; };
-  auto end = std::find_if_not(lane.pending.begin(), lane.pending.end(), is_sent);
-  if (end != lane.pending.end()) end = std::stable_partition(end, lane.pending.end(), is_sent);
+  const auto end = std::stable_partition(lane.pending.begin(), lane.pending.end(),
+                                         [&](const Change& c) { return c.time < horizon; });
   // At one moment what goes makes room for what comes.
   std::stable_sort(lane.pending.begin(), end, [](const Change& a, const Change& b) {
     return a.time != b.time ? a.time < b.time : (a.delta < Bytes{0}) > (b.delta < Bytes{0});
@@ -34,8 +33,8 @@ void MemoryTimeline::flush(std::size_t slot, Time horizon, TraceSink& sink) {
   std::vector<MemorySample> samples;
   samples.reserve(static_cast<std::size_t>(end - lane.pending.begin()));
   for (auto it = lane.pending.begin(); it != end; ++it) {
-    if (it->buffer < 0) {
-      lane.reserved = it->address_end;
+    if (it->kept) {
+      lane.reserved = *it->kept;
       continue;
     }
     if (!is_on_device(it->memory_class)) {

@@ -9,6 +9,7 @@
 // neither.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/trace.h"
@@ -34,10 +35,11 @@ class MemoryTimeline {
  private:
   struct Change {
     Time time;
-    std::int32_t buffer = -1;  // none: the allocator gave back what lies behind `address_end`
+    std::int32_t buffer = -1;
     MemoryClass memory_class = MemoryClass::reserved_unused;
     Bytes delta{};
     Bytes address_end{};
+    std::optional<Bytes> kept{};  // the allocator gave back all else, and nothing happened beside
   };
   struct Lane {
     std::vector<Change> pending;  // in the order of the calls

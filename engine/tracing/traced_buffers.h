@@ -6,8 +6,8 @@
 // before, so most are found where they are expected.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/runtime/id_table.h"
@@ -43,13 +43,13 @@ class TracedBuffers {
     std::int32_t next = -1;  // the kind that came after it the last time
   };
 
-  bool is_of(std::int32_t row, const Allocation& request, MemoryClass memory_class) const;
   std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
 
-  std::vector<Kind> kinds_;                                // by row
-  std::unordered_multimap<std::size_t, std::int32_t> rows_;  // by the hash of their kind
+  std::map<std::string, std::int32_t> rows_;
+  std::vector<Kind> kinds_;  // by row
   std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
+  std::string key_;
 };
 
 }  // namespace tessera
