@@ -189,29 +189,27 @@ class PathTable {
       id = span.op;
       const bool own = !is_collective(op.kind);
       rows_of_spans_.push_back({operation, unit, own ? of_rank[span.rank] : nullptr});
+      if (span.fixed || trace_.stream(span.stream).role != StreamRole::compute) continue;
+      computing_.push_back(static_cast<std::int32_t>(rows_of_spans_.size()) - 1);
     }
   }
 
   // All steps get shorter, so what comes before ends earlier, too.
-  Time gain_of(const Shortening& row, std::int32_t last) const {
+  Time gain_of(const Shortening& row, std::int32_t last) {
     std::vector<bool> marked(graph_.spans().size());
     for (std::size_t i = 0; i < marked.size(); ++i) {
       marked[i] = !graph_.spans()[i].fixed &&
                   rows_of_spans_[i][static_cast<std::size_t>(row.group)] == &row;
     }
     const bool host = row.group == PathGroup::operation && row.what == host_row;
-    const StepGraph::Ends ends = graph_.ends_if(marked, shortened_by, host);
-    return std::max<Time>(0, end_of(ends.before, last) - end_of(ends.now, last));
+    graph_.ends_if(marked, shortened_by, host, ends_);
+    return std::max<Time>(0, end_of(ends_.before, last) - end_of(ends_.now, last));
   }
 
   // Another rank than now may be the last.
   Time end_of(const std::vector<Time>& ends, std::int32_t last) const {
     Time end = ends[static_cast<std::size_t>(last)];
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const StepSpan& span = graph_.spans()[i];
-      if (span.fixed || trace_.stream(span.stream).role != StreamRole::compute) continue;
-      end = std::max(end, ends[i]);
-    }
+    for (const std::int32_t i : computing_) end = std::max(end, ends[static_cast<std::size_t>(i)]);
     return end;
   }
 
@@ -222,6 +220,8 @@ class PathTable {
   std::map<Key, Shortening> rows_;
   std::map<Key, Time> longest_;
   std::vector<std::array<const Shortening*, groups.size()>> rows_of_spans_;
+  std::vector<std::int32_t> computing_;  // spans of this step
+  StepGraph::Ends ends_;
 };
 
 }  // namespace

@@ -14,23 +14,21 @@ constexpr std::int32_t typical_steps = 2;  // at either end
 
 }  // namespace
 
-Result<std::vector<storage::OpRow>> OpPages::read(const storage::TraceReader& reader,
-                                                  std::int32_t from, std::int32_t to) const {
-  TESSERA_ASSIGN(std::vector<storage::OpRow> ops, reader.ops(from, to));
-  TESSERA_TRY(check_ops(ops));
-  return ops;
+void OpPages::read(const storage::TraceReader& reader, std::int32_t from, std::int32_t to,
+                   Rows& rows) {
+  auto ops = reader.ops(from, to);
+  const Status status = ops.ok() ? check_ops(*ops) : ops.status();
+  if (!status.ok()) {
+    if (problem_.ok()) problem_ = status;
+    return;
+  }
+  rows.ops = std::move(ops).value();
+  rows.places = IdPlaces(rows.ops, [](const storage::OpRow& op) { return op.id; });
 }
 
-const storage::OpRow* OpPages::find_in(const std::vector<storage::OpRow>& ops,
-                                       std::int32_t id) const {
-  if (ops.empty() || id < ops.front().id) return nullptr;
-  // Ids mostly have no gaps.
-  const auto guess = static_cast<std::size_t>(std::int64_t{id} - ops.front().id);
-  if (guess < ops.size() && ops[guess].id == id) return &ops[guess];
-  const auto it = std::lower_bound(
-      ops.begin(), ops.end(), id,
-      [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
-  return it == ops.end() || it->id != id ? nullptr : &*it;
+const storage::OpRow* OpPages::find_in(const Rows& rows, std::int32_t id) const {
+  const std::int32_t place = rows.places.find(id);
+  return place < 0 ? nullptr : &rows.ops[static_cast<std::size_t>(place)];
 }
 
 OpPages::Page& OpPages::page(const storage::TraceReader& reader, std::int32_t number) {
@@ -39,9 +37,7 @@ OpPages::Page& OpPages::page(const storage::TraceReader& reader, std::int32_t nu
   if (is_new) {
     const std::int64_t from = std::int64_t{first_} + std::int64_t{number} * ids_per_page;
     const auto to = static_cast<std::int32_t>(std::min<std::int64_t>(from + ids_per_page, end_));
-    auto ops = read(reader, static_cast<std::int32_t>(from), to);
-    if (ops.ok()) it->second.ops = std::move(ops).value();
-    if (!ops.ok() && problem_.ok()) problem_ = ops.status();
+    read(reader, static_cast<std::int32_t>(from), to, it->second);
   }
   it->second.used = ++clock_;
   last_ = &it->second;
@@ -54,7 +50,7 @@ const storage::OpRow* OpPages::find(const storage::TraceReader& reader, std::int
   const std::lock_guard lock(mutex_);
   if (has_all_) return find_in(all_, id);
   const auto number = static_cast<std::int32_t>((std::int64_t{id} - first_) / ids_per_page);
-  return find_in(page(reader, number).ops, id);
+  return find_in(page(reader, number), id);
 }
 
 // Steps ascend with ids.
@@ -83,19 +79,16 @@ void OpPages::read_typical(const storage::TraceReader& reader) {
 
 const std::vector<storage::OpRow>& OpPages::typical(const storage::TraceReader& reader) {
   const std::lock_guard lock(mutex_);
-  if (has_all_) return all_;
+  if (has_all_) return all_.ops;
   if (typical_.empty()) read_typical(reader);
   return typical_;
 }
 
 const std::vector<storage::OpRow>& OpPages::all(const storage::TraceReader& reader) {
   const std::lock_guard lock(mutex_);
-  if (has_all_) return all_;
+  if (!has_all_) read(reader, first_, end_, all_);
   has_all_ = true;
-  auto ops = read(reader, first_, end_);
-  if (ops.ok()) all_ = std::move(ops).value();
-  if (!ops.ok() && problem_.ok()) problem_ = ops.status();
-  return all_;
+  return all_.ops;
 }
 
 void OpPages::forget() {

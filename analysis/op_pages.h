@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "analysis/id_places.h"
 #include "tessera/storage/trace_reader.h"
 
 namespace tessera::analysis {
@@ -32,14 +33,16 @@ class OpPages {
   Status problem() const;
 
  private:
-  struct Page {
+  struct Rows {
     std::vector<storage::OpRow> ops;
+    IdPlaces places;
+  };
+  struct Page : Rows {
     std::int64_t used = 0;
   };
   Page& page(const storage::TraceReader& reader, std::int32_t number);
-  const storage::OpRow* find_in(const std::vector<storage::OpRow>& ops, std::int32_t id) const;
-  Result<std::vector<storage::OpRow>> read(const storage::TraceReader& reader, std::int32_t from,
-                                           std::int32_t to) const;
+  const storage::OpRow* find_in(const Rows& rows, std::int32_t id) const;
+  void read(const storage::TraceReader& reader, std::int32_t from, std::int32_t to, Rows& rows);
   void read_typical(const storage::TraceReader& reader);
 
   const std::int32_t first_, end_;
@@ -48,7 +51,8 @@ class OpPages {
   Page* last_ = nullptr;  // that somebody asked for
   std::int32_t last_number_ = -1;
   std::int64_t clock_ = 0;
-  std::vector<storage::OpRow> typical_, all_;
+  std::vector<storage::OpRow> typical_;
+  Rows all_;
   bool has_all_ = false;
   Status problem_;
 };

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/id_places.h"
+
 namespace tessera::analysis {
 namespace {
 
@@ -63,6 +65,11 @@ class StepGraph::Builder {
   void link();
 
  private:
+  /// What is asked again and again of an op.
+  struct OpFacts {
+    std::int32_t step, communicator, micro_batch;
+    bool collective;
+  };
   /// What is known of a rank so far.
   struct RankState {
     std::map<std::int32_t, std::int32_t> by_stream, by_communicator;  // the last span
@@ -73,21 +80,25 @@ class StepGraph::Builder {
   const StepSpan& at(std::int32_t i) const { return graph_.spans_[static_cast<std::size_t>(i)]; }
   std::int32_t find(std::int32_t op, Rank rank) const;
   /// Of the step before, too: a host that is late there may still be.
-  bool explained(const Range& range) const { return trace_.op(range.op).step >= step_ - 1; }
+  bool explained(const OpFacts& op) const { return op.step >= step_ - 1; }
   void collect_ranges();
-  void collect_needs(std::int32_t i, RankState& rank);
+  void collect_needs(std::int32_t i, const OpFacts& op, RankState& rank);
   void explain(std::int32_t i, std::size_t first_need, RankState& rank);
   std::int32_t latest_before(Time begin, const RankState& rank) const;
   bool host_busy(std::int32_t i, std::size_t first_need, const RankState& rank) const;
-  void meet(const Range& range);
+  void meet(const Range& range, bool collective);
   void find_twins();
+  void read_waits();
 
   const Trace& trace_;
   StepGraph& graph_;
   const Habits habits_;
   std::int32_t step_ = 0;
   std::map<Rank, RankState> ranks_;
-  std::map<std::int32_t, std::vector<std::int32_t>> after_;  // by op
+  std::vector<OpFacts> facts_;  // by place in graph_.ops_
+  IdPlaces places_;             // in graph_.ops_
+  storage::OpWaits waits_;      // of ops that are explained
+  std::vector<std::int32_t> order_;
 };
 
 Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) {
@@ -119,12 +130,14 @@ Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) 
 }
 
 std::int32_t StepGraph::Builder::find(std::int32_t op, Rank rank) const {
-  const auto& spans = graph_.spans_;
-  const auto it = std::lower_bound(
-      spans.begin(), spans.end(), std::pair(op, rank),
-      [](const StepSpan& s, const auto& wanted) { return std::pair(s.op, s.rank) < wanted; });
-  if (it == spans.end() || it->op != op || it->rank != rank) return -1;
-  return static_cast<std::int32_t>(it - spans.begin());
+  const std::int32_t place = places_.find(op);
+  if (place < 0) return -1;
+  const Range& range = graph_.ops_[static_cast<std::size_t>(place)];
+  const auto begin = graph_.spans_.begin();
+  const auto end = begin + range.end;
+  const auto it = std::lower_bound(begin + range.first, end, rank,
+                                   [](const StepSpan& s, Rank wanted) { return s.rank < wanted; });
+  return it == end || it->rank != rank ? -1 : static_cast<std::int32_t>(it - begin);
 }
 
 void StepGraph::Builder::collect_ranges() {
@@ -133,13 +146,15 @@ void StepGraph::Builder::collect_ranges() {
     std::int32_t end = i + 1;
     while (end < count && at(end).op == at(i).op) ++end;
     graph_.ops_.push_back({at(i).op, i, end});
+    const storage::OpRow& op = trace_.op(at(i).op);
+    facts_.push_back({op.step, op.communicator, op.micro_batch, is_collective(op.kind)});
     i = end;
   }
+  places_ = IdPlaces(graph_.ops_, [](const Range& range) { return range.op; });
 }
 
-void StepGraph::Builder::collect_needs(std::int32_t i, RankState& rank) {
+void StepGraph::Builder::collect_needs(std::int32_t i, const OpFacts& op, RankState& rank) {
   const StepSpan& span = at(i);
-  const storage::OpRow& op = trace_.op(span.op);
   const auto need = [&](std::int32_t other) {
     // What ends later was not needed: a clock that was set, a wait that was not one.
     if (other >= 0 && at(other).end <= span.begin) graph_.needs_.push_back(other);
@@ -151,9 +166,8 @@ void StepGraph::Builder::collect_needs(std::int32_t i, RankState& rank) {
   };
   last(rank.by_stream, span.stream);
   if (op.communicator >= 0) last(rank.by_communicator, op.communicator);
-  const auto after = after_.find(span.op);
-  if (after == after_.end()) return;
-  for (const std::int32_t id : after->second) {
+  if (!explained(op)) return;
+  for (const std::int32_t id : waits_.of(span.op)) {
     if (id < span.op) need(find(id, span.rank));
   }
 }
@@ -174,8 +188,10 @@ std::int32_t StepGraph::Builder::latest_before(Time begin, const RankState& rank
 bool StepGraph::Builder::host_busy(std::int32_t i, std::size_t first_need,
                                    const RankState& rank) const {
   if (rank.host_bound < 0 || at(rank.host_bound).begin > at(i).begin) return false;
-  const storage::OpRow& op = trace_.op(at(i).op);
-  const storage::OpRow& before = trace_.op(at(rank.spans.back()).op);
+  const auto facts_of = [&](std::int32_t span) {
+    return facts_[static_cast<std::size_t>(places_.find(at(span).op))];
+  };
+  const OpFacts op = facts_of(i), before = facts_of(rank.spans.back());
   if (op.step != before.step || op.micro_batch != before.micro_batch) return false;
   if (rank.spans.back() == rank.host_bound) return true;
   // On a device the last one started when the device came to it, so the host was ahead.
@@ -212,13 +228,13 @@ void StepGraph::Builder::explain(std::int32_t i, std::size_t first_need, RankSta
 }
 
 // Members that met have the same moment at which the last of them came.
-void StepGraph::Builder::meet(const Range& range) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(range.end - range.first));
+void StepGraph::Builder::meet(const Range& range, bool collective) {
+  std::vector<std::int32_t>& order = order_;
+  order.resize(static_cast<std::size_t>(range.end - range.first));
   std::iota(order.begin(), order.end(), range.first);
-  const bool collective = is_collective(trace_.op(range.op).kind);
-  if (collective) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int32_t a, std::int32_t b) { return at(a).ready < at(b).ready; });
+  const auto sooner = [&](std::int32_t a, std::int32_t b) { return at(a).ready < at(b).ready; };
+  if (collective && !std::is_sorted(order.begin(), order.end(), sooner)) {
+    std::stable_sort(order.begin(), order.end(), sooner);
   }
   for (std::size_t k = 0; k < order.size();) {
     std::size_t end = k + 1;
@@ -244,11 +260,13 @@ void StepGraph::Builder::find_twins() {
   }
   std::int64_t own = 0, paired = 0;
   std::map<Rank, std::int32_t> last;
+  std::size_t place = 0;
   for (std::size_t i = 0; i < graph_.spans_.size(); ++i) {
     const StepSpan& span = graph_.spans_[i];
     own += !span.fixed;
     if (!span.fixed) continue;
-    if (trace_.op(span.op).step != step_ - 1) {
+    while (graph_.ops_[place].op != span.op) ++place;
+    if (facts_[place].step != step_ - 1) {
       if (const auto of = last.find(span.rank); of != last.end()) graph_.twins_[i] = of->second;
       continue;
     }
@@ -261,25 +279,30 @@ void StepGraph::Builder::find_twins() {
   graph_.repeats_ = own > 0 && own == paired;
 }
 
+// Of all at once: a question for each takes longer than all else.
+void StepGraph::Builder::read_waits() {
+  if (graph_.ops_.empty()) return;
+  const std::int32_t last = graph_.ops_.back().op;
+  auto waits = trace_.reader().waits(graph_.ops_.front().op, last + 1);
+  if (waits.ok()) waits_ = std::move(waits).value();
+}
+
 void StepGraph::Builder::link() {
   collect_ranges();
-  for (const Range& range : graph_.ops_) {
-    if (!explained(range)) continue;
-    after_[range.op] = trace_.waited_for(range.op);
-  }
+  read_waits();
   find_twins();
   graph_.meeting_at_.resize(graph_.spans_.size());
-  for (const Range& range : graph_.ops_) {
-    const bool late = explained(range);
+  for (std::size_t k = 0; k < graph_.ops_.size(); ++k) {
+    const Range& range = graph_.ops_[k];
     for (std::int32_t i = range.first; i < range.end; ++i) {
       RankState& rank = ranks_[at(i).rank];
       const std::size_t first_need = graph_.needs_.size();
-      collect_needs(i, rank);
-      if (late) explain(i, first_need, rank);
+      collect_needs(i, facts_[k], rank);
+      if (explained(facts_[k])) explain(i, first_need, rank);
       rank.spans.push_back(i);
       graph_.needs_end_.push_back(static_cast<std::int32_t>(graph_.needs_.size()));
     }
-    meet(range);
+    meet(range, facts_[k].collective);
   }
 }
 
@@ -317,11 +340,13 @@ void StepGraph::end_meeting(std::size_t first, const std::vector<Time>& begins,
   }
 }
 
-// `earlier`: by how much the step before has been moved, a number for each span of this one.
-std::vector<Time> StepGraph::lay_out(const std::vector<Time>& earlier,
-                                     const std::vector<bool>& marked, double share,
-                                     bool host) const {
-  std::vector<Time> begins(spans_.size()), ends(spans_.size());
+// Into `now`. `earlier`: by how much the step before has been moved, a number for each span of this
+// one.
+void StepGraph::lay_out(const std::vector<bool>& marked, double share, bool host,
+                        Ends& laid_out) const {
+  std::vector<Time>& begins = laid_out.begins;
+  std::vector<Time>& ends = laid_out.now;
+  const std::vector<Time>& earlier = laid_out.earlier;
   const auto begin_of = [&](std::size_t i) {
     const StepSpan& span = spans_[i];
     if (span.bound < 0) return span.begin;
@@ -337,7 +362,7 @@ std::vector<Time> StepGraph::lay_out(const std::vector<Time>& earlier,
     for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.end);
          ++i) {
       const std::int32_t twin = twins_[i];
-      const Time moved = twin < 0 || earlier.empty() ? 0 : earlier[static_cast<std::size_t>(twin)];
+      const Time moved = twin < 0 ? 0 : earlier[static_cast<std::size_t>(twin)];
       begins[i] = spans_[i].fixed ? spans_[i].begin - moved : begin_of(i);
       if (spans_[i].fixed) ends[i] = spans_[i].end - moved;
     }
@@ -348,26 +373,25 @@ std::vector<Time> StepGraph::lay_out(const std::vector<Time>& earlier,
       end_meeting(static_cast<std::size_t>(first), begins, marked, share, ends);
     }
   }
-  return ends;
 }
 
-StepGraph::Ends StepGraph::ends_if(const std::vector<bool>& marked, double share, bool host) const {
-  Ends ends;
-  for (const StepSpan& span : spans_) ends.now.push_back(span.end);
-  std::vector<Time> earlier;
+void StepGraph::ends_if(const std::vector<bool>& marked, double share, bool host,
+                        Ends& ends) const {
+  for (auto* times : {&ends.now, &ends.before, &ends.begins}) times->resize(spans_.size());
+  ends.earlier.assign(spans_.size(), 0);
+  for (std::size_t i = 0; i < spans_.size(); ++i) ends.now[i] = spans_[i].end;
   for (int step = 0; step < (repeats_ ? repeated_max : 1); ++step) {
-    ends.before = std::exchange(ends.now, lay_out(earlier, marked, share, host));
-    earlier.resize(spans_.size());
+    std::swap(ends.before, ends.now);
+    lay_out(marked, share, host, ends);
     Time least = std::numeric_limits<Time>::max(), most = std::numeric_limits<Time>::min();
     for (std::size_t i = 0; i < spans_.size(); ++i) {
-      earlier[i] = spans_[i].end - ends.now[i];
+      ends.earlier[i] = spans_[i].end - ends.now[i];
       if (spans_[i].fixed) continue;
       least = std::min(least, ends.before[i] - ends.now[i]);
       most = std::max(most, ends.before[i] - ends.now[i]);
     }
     if (least == most) break;
   }
-  return ends;
 }
 
 }  // namespace tessera::analysis

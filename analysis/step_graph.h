@@ -40,14 +40,15 @@ class StepGraph {
   /// The members of the collective that span `i` takes part in, as far as they were recorded; `i`
   /// alone for what is no collective.
   std::span<const std::int32_t> members(std::int32_t i) const;
-  /// Ends of all spans, in one step and in the one before.
+  /// Ends of all spans, in one step and in the one before; and memory that is used again.
   struct Ends {
     std::vector<Time> now, before;
+    std::vector<Time> begins, earlier;
   };
   /// If those with a mark took `share` less time (collectives: to transfer), and the host, where
   /// `host` says so, for what is bound by it, in this step and, if they are alike, all before: the
   /// ends in a step from which on all are shortened alike, as if none before were.
-  Ends ends_if(const std::vector<bool>& marked, double share, bool host) const;
+  void ends_if(const std::vector<bool>& marked, double share, bool host, Ends& ends) const;
 
  private:
   /// Consecutive spans of one op.
@@ -57,8 +58,7 @@ class StepGraph {
   };
   class Builder;
 
-  std::vector<Time> lay_out(const std::vector<Time>& earlier, const std::vector<bool>& marked,
-                            double share, bool host) const;
+  void lay_out(const std::vector<bool>& marked, double share, bool host, Ends& ends) const;
   void end_meeting(std::size_t first, const std::vector<Time>& begins,
                    const std::vector<bool>& marked, double share, std::vector<Time>& ends) const;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/check_values.h"
+#include "analysis/id_places.h"
 #include "analysis/op_pages.h"
 #include "tessera/assert.h"
 
@@ -36,6 +37,7 @@ Status Trace::read_ops(Check check, Ops ops) {
     }
   }
   TESSERA_ASSIGN(ops_, ops == Ops::all ? reader_.ops() : reader_.collectives());
+  places_ = std::make_shared<IdPlaces>(ops_, [](const storage::OpRow& op) { return op.id; });
   return {};
 }
 
@@ -101,15 +103,8 @@ const storage::OpRow& Trace::op(std::int32_t id) const {
     const storage::OpRow* const found = pages_->find(reader_, id);
     return found == nullptr ? unknown : *found;
   }
-  // Ids mostly have no gaps.
-  if (!ops_.empty() && id >= ops_.front().id) {
-    const auto guess = static_cast<std::size_t>(std::int64_t{id} - ops_.front().id);
-    if (guess < ops_.size() && ops_[guess].id == id) return ops_[guess];
-  }
-  const auto it = std::lower_bound(
-      ops_.begin(), ops_.end(), id,
-      [](const storage::OpRow& op, std::int32_t wanted) { return op.id < wanted; });
-  return it == ops_.end() || it->id != id ? unknown : *it;
+  const std::int32_t place = places_->find(id);
+  return place < 0 ? unknown : ops_[static_cast<std::size_t>(place)];
 }
 
 const storage::StreamRow& Trace::stream(std::int32_t id) const {
@@ -136,8 +131,8 @@ Time Trace::kernel_time(Rank rank, std::int32_t op) const {
 }
 
 std::vector<std::int32_t> Trace::waited_for(std::int32_t op) const {
-  auto ids = reader_.waited_for(op);
-  return ids.ok() ? std::move(ids).value() : std::vector<std::int32_t>{};
+  auto waits = reader_.waits(op, op + 1);
+  return waits.ok() ? std::move(waits->after) : std::vector<std::int32_t>{};
 }
 
 std::vector<std::int32_t> Trace::waiting_for(std::int32_t op, std::int32_t most) const {

@@ -86,12 +86,10 @@ Result<bool> same_ops(const TraceReader& a, const TraceReader& b) {
   TESSERA_ASSIGN(const auto ops_a, a.ops());
   TESSERA_ASSIGN(const auto ops_b, b.ops());
   if (!same_rows(ops_a, ops_b)) return false;
-  for (const OpRow& op : ops_a) {
-    TESSERA_ASSIGN(const auto after_a, a.waited_for(op.id));
-    TESSERA_ASSIGN(const auto after_b, b.waited_for(op.id));
-    if (after_a != after_b) return false;
-  }
-  return true;
+  if (ops_a.empty()) return true;
+  TESSERA_ASSIGN(const OpWaits waits_a, a.waits(ops_a.front().id, ops_a.back().id + 1));
+  TESSERA_ASSIGN(const OpWaits waits_b, b.waits(ops_a.front().id, ops_a.back().id + 1));
+  return waits_a.op == waits_b.op && waits_a.after == waits_b.after;
 }
 
 Result<bool> same_rank(const TraceReader& a, const TraceReader& b, Rank rank) {

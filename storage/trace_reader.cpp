@@ -282,11 +282,18 @@ Result<std::vector<std::int32_t>> ids_of(Statement& rows) {
 
 }  // namespace
 
-Result<std::vector<std::int32_t>> TraceReader::waited_for(std::int32_t op) const {
-  TESSERA_ASSIGN(Statement rows, state_->named(state_->database.prepare(
-                                     "SELECT after FROM op_after WHERE op = ? ORDER BY after")));
-  rows.bind(op);
-  return state_->named(ids_of(rows));
+Result<OpWaits> TraceReader::waits(std::int32_t from, std::int32_t to) const {
+  TESSERA_ASSIGN(Statement rows,
+                 state_->named(state_->database.prepare("SELECT op, after FROM op_after WHERE op >= "
+                                                        "? AND op < ? ORDER BY op, after")));
+  rows.bind(from, to);
+  OpWaits waits;
+  for (;;) {
+    TESSERA_ASSIGN(const bool row, state_->named(rows.next()));
+    if (!row) return waits;
+    waits.op.push_back(rows.int32(0));
+    waits.after.push_back(rows.int32(1));
+  }
 }
 
 Result<std::vector<std::int32_t>> TraceReader::waiting_for(std::int32_t op,

@@ -2,6 +2,7 @@
 #include "tessera/sim/simulate.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <charconv>
 
@@ -207,7 +208,18 @@ std::string advise(const Prepared& run, TraceSink& trace) {
   return text;
 }
 
+// Millions of small objects come and go with the operations, and columns of megabytes beside them:
+// to ask the system for the same memory again and again takes longer than to keep it.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MXFAST, 0);  // or whoever frees a large block merges all small ones first
+#endif
+}
+
 Result<int> simulate(const SimulateArguments& arguments) {
+  keep_freed_memory();
   const bool again = !arguments.again.empty();
   TESSERA_ASSIGN(Prepared run, again ? prepare_again(arguments) : prepare(arguments));
   TESSERA_TRY(check_trace_name("--output", arguments.output));

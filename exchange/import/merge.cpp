@@ -104,9 +104,9 @@ class MergedRun {
 
   Status write_op(const MergeOp& op) {
     const storage::OpRow& o = op.row;
-    TESSERA_ASSIGN(const auto after, all_.sources[op.source].reader.waited_for(o.id));
+    TESSERA_ASSIGN(const auto waits, all_.sources[op.source].reader.waits(o.id, o.id + 1));
     sink_.op({o.id, o.kind, o.stream, o.communicator, o.step, o.micro_batch, o.phase, o.reason,
-              o.unit, o.module, o.label, o.bytes, o.dtype, o.flops, o.algorithm, after});
+              o.unit, o.module, o.label, o.bytes, o.dtype, o.flops, o.algorithm, waits.after});
     members_.clear();
     ranks_.clear();
     for (auto* column : {&begin_, &ready_, &end_}) column->clear();

@@ -33,7 +33,7 @@ void read_everything(const TraceReader& reader) {
   static_cast<void>(reader.diagnostics().ok());
   static_cast<void>(reader.memory_shortages().ok());
   static_cast<void>(reader.kernels().ok());
-  static_cast<void>(reader.waited_for(3).ok());
+  static_cast<void>(reader.waits(3, 5).ok());
   static_cast<void>(reader.waiting_for(3, 100).ok());
   int left = 16;
   for (const Rank rank : reader.info().run.recorded_ranks) {

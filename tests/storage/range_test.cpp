@@ -108,9 +108,9 @@ TEST_CASE("a rank without spans and a rank that does not exist have no lanes", "
   auto nothing = reader->lanes(0, 5, 5);
   REQUIRE(nothing.ok());
   CHECK(nothing->empty());
-  auto no_op = reader->waited_for(-7);
+  auto no_op = reader->waits(-7, -6);
   REQUIRE(no_op.ok());
-  CHECK(no_op->empty());
+  CHECK(no_op->op.empty());
 }
 
 TEST_CASE("many lanes at once are written in bounded memory and come back in order",

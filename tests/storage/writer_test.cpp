@@ -211,7 +211,7 @@ TEST_CASE("a recording of some steps has their operations, spans and samples, an
   CHECK(reader->rank_steps()->begin == std::vector<Time>{0, 10, 20, 30});
   REQUIRE(reader->ops()->size() == 1);
   CHECK(reader->ops()->front().step == 2);
-  CHECK(reader->waited_for(2)->empty());
+  CHECK(reader->waits(2, 3)->op.empty());
   const auto lanes = reader->lanes(0, 0, 100);
   REQUIRE(lanes->size() == 1);
   CHECK(lanes->front().begin == std::vector<Time>{20});

@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(const std::string& path, Time ahead) {
   const auto ops = reader->ops();
   for (const auto& op : *ops) {
     lines.push_back(fmt::format("op {} {} {} after {}", op.id, op.label, op.step,
-                                fmt::join(*reader->waited_for(op.id), ",")));
+                                fmt::join(reader->waits(op.id, op.id + 1)->after, ",")));
   }
   for (Rank rank = 0; rank < merge_ranks; ++rank) {
     const auto lanes = reader->lanes(rank, 0, std::numeric_limits<Time>::max());

@@ -105,13 +105,13 @@ class Folder {
     REQUIRE(ops.ok());
     std::vector<std::string> lines;
     for (const storage::OpRow& o : *ops) {
-      const auto after = trace->waited_for(o.id);
-      REQUIRE(after.ok());
+      const auto waits = trace->waits(o.id, o.id + 1);
+      REQUIRE(waits.ok());
       lines.push_back(
           fmt::format("{} {} stream {} communicator {} step {}.{} {} {} {} bytes {} "
                       "after {}",
                       o.id, o.label, o.stream, o.communicator, o.step, o.micro_batch, o.unit,
-                      o.module, name_of(o.reason), o.bytes.value, fmt::join(*after, ",")));
+                      o.module, name_of(o.reason), o.bytes.value, fmt::join(waits->after, ",")));
     }
     return lines;
   }

@@ -23,6 +23,7 @@ inline std::int32_t first_steady(std::int32_t from, std::int32_t to) {
   return to - from > 1 ? std::max(from, 1) : from;
 }
 
+class IdPlaces;
 class OpPages;
 
 class Trace {
@@ -120,6 +121,7 @@ class Trace {
   storage::TraceReader reader_;
   std::string path_;
   std::vector<storage::OpRow> ops_;
+  std::shared_ptr<const IdPlaces> places_;  // of `ops_`, by id
   std::shared_ptr<OpPages> pages_;  // in place of `ops_`
   std::optional<storage::RankSteps> steps_;
   storage::RankSteps first_rows_, last_rows_;

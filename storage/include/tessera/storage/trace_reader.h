@@ -12,8 +12,11 @@
 // take turns.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +113,18 @@ struct OpSort {
   Reason reason = Reason::none;
 };
 
+/// What ops waited for besides their own streams: pairs by ascending op, then what it waited for.
+struct OpWaits {
+  std::vector<std::int32_t> op, after;
+
+  /// Ascending; those of `id`.
+  std::span<const std::int32_t> of(std::int32_t id) const {
+    const auto [begin, end] = std::equal_range(op.begin(), op.end(), id);
+    return std::span(after).subspan(static_cast<std::size_t>(begin - op.begin()),
+                                    static_cast<std::size_t>(end - begin));
+  }
+};
+
 class TraceReader {
  public:
   /// Fails: io_error (missing, a directory, unreadable), corrupt (not SQLite, not a trace,
@@ -174,8 +189,8 @@ class TraceReader {
   Result<std::vector<KernelRow>> kernels() const;
   /// The first `most` of those behind the one of `op` and `rank`, whether there is such a one.
   Result<std::vector<KernelRow>> kernels_after(std::int32_t op, Rank rank, std::int32_t most) const;
-  /// Ascending ids of the ops that `op` waited for besides its own stream.
-  Result<std::vector<std::int32_t>> waited_for(std::int32_t op) const;
+  /// What the ops with ids in [from, to) waited for.
+  Result<OpWaits> waits(std::int32_t from, std::int32_t to) const;
   /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them,
   /// among the 65,536 after it.
   Result<std::vector<std::int32_t>> waiting_for(std::int32_t op, std::int32_t most) const;
