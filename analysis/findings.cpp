@@ -218,8 +218,7 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
       fmt::format("Collectives alone take {:.1f} % of the step", 100 * shares.exposed_share());
   f.evidence = fmt::format(
       "In {} of {} per step, mean over ranks, nothing is computed meanwhile; {} of that are "
-      "waiting "
-      "for others, and compute takes {}.",
+      "waiting for others, and compute takes {}.",
       time_text(shares.exposed), time_text(shares.step),
       time_text(std::min(shares.wait, shares.exposed)), time_text(shares.compute));
   f.advice =

@@ -108,8 +108,7 @@ Status add_late_gathers(const Trace& trace, Time step_time, std::vector<Finding>
                             time_text(late), name_of(phase));
       f.evidence = fmt::format(
           "On rank {} nothing is computed during {} of its all_gather a step, of other units {}; "
-          "it "
-          "is {}issued ahead of its use.",
+          "it is {}issued ahead of its use.",
           rank, time_text(gather.exposed / steps), time_text(static_cast<Time>(usual.median)),
           gather.ahead ? "" : "not ");
       f.advice = advice_of(trace.run(), phase);

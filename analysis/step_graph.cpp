@@ -282,8 +282,8 @@ void StepGraph::Builder::find_twins() {
 // Of all at once: a question for each takes longer than all else.
 void StepGraph::Builder::read_waits() {
   if (graph_.ops_.empty()) return;
-  const std::int32_t last = graph_.ops_.back().op;
-  auto waits = trace_.reader().waits(graph_.ops_.front().op, last + 1);
+  const std::int64_t end = std::int64_t{graph_.ops_.back().op} + 1;
+  auto waits = trace_.reader().waits(graph_.ops_.front().op, end);
   if (waits.ok()) waits_ = std::move(waits).value();
 }
 

@@ -131,7 +131,7 @@ Time Trace::kernel_time(Rank rank, std::int32_t op) const {
 }
 
 std::vector<std::int32_t> Trace::waited_for(std::int32_t op) const {
-  auto waits = reader_.waits(op, op + 1);
+  auto waits = reader_.waits(op, std::int64_t{op} + 1);
   return waits.ok() ? std::move(waits->after) : std::vector<std::int32_t>{};
 }
 

@@ -87,8 +87,9 @@ Result<bool> same_ops(const TraceReader& a, const TraceReader& b) {
   TESSERA_ASSIGN(const auto ops_b, b.ops());
   if (!same_rows(ops_a, ops_b)) return false;
   if (ops_a.empty()) return true;
-  TESSERA_ASSIGN(const OpWaits waits_a, a.waits(ops_a.front().id, ops_a.back().id + 1));
-  TESSERA_ASSIGN(const OpWaits waits_b, b.waits(ops_a.front().id, ops_a.back().id + 1));
+  const std::int64_t end = std::int64_t{ops_a.back().id} + 1;
+  TESSERA_ASSIGN(const OpWaits waits_a, a.waits(ops_a.front().id, end));
+  TESSERA_ASSIGN(const OpWaits waits_b, b.waits(ops_a.front().id, end));
   return waits_a.op == waits_b.op && waits_a.after == waits_b.after;
 }
 

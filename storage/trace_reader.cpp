@@ -282,10 +282,10 @@ Result<std::vector<std::int32_t>> ids_of(Statement& rows) {
 
 }  // namespace
 
-Result<OpWaits> TraceReader::waits(std::int32_t from, std::int32_t to) const {
-  TESSERA_ASSIGN(Statement rows,
-                 state_->named(state_->database.prepare("SELECT op, after FROM op_after WHERE op >= "
-                                                        "? AND op < ? ORDER BY op, after")));
+Result<OpWaits> TraceReader::waits(std::int32_t from, std::int64_t to) const {
+  TESSERA_ASSIGN(Statement rows, state_->named(state_->database.prepare(
+                                     "SELECT op, after FROM op_after WHERE op >= "
+                                     "? AND op < ? ORDER BY op, after")));
   rows.bind(from, to);
   OpWaits waits;
   for (;;) {

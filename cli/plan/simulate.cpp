@@ -2,9 +2,11 @@
 #include "tessera/sim/simulate.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <charconv>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli/command.h"
 #include "cli/options/checks.h"

@@ -104,7 +104,8 @@ class MergedRun {
 
   Status write_op(const MergeOp& op) {
     const storage::OpRow& o = op.row;
-    TESSERA_ASSIGN(const auto waits, all_.sources[op.source].reader.waits(o.id, o.id + 1));
+    TESSERA_ASSIGN(const auto waits,
+                   all_.sources[op.source].reader.waits(o.id, std::int64_t{o.id} + 1));
     sink_.op({o.id, o.kind, o.stream, o.communicator, o.step, o.micro_batch, o.phase, o.reason,
               o.unit, o.module, o.label, o.bytes, o.dtype, o.flops, o.algorithm, waits.after});
     members_.clear();

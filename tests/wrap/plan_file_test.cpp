@@ -114,21 +114,21 @@ TEST_CASE("a plan whose entries look at the same modules again and again is refu
           "[wrap][errors]") {
   std::string tree = R"({"tessera_model": 1, "name": "wide",
                          "root": {"class": "Net", "modules": [)";
-  for (int m = 0; m < 1100; ++m) {
+  for (int m = 0; m < 10'100; ++m) {
     tree += fmt::format(R"({}{{"name": "m{}", "class": "Linear",
                             "parameters": [{{"name": "weight", "shape": [1]}}]}})",
                         m == 0 ? "" : ",", m);
   }
   const auto model = parse_model(tree + "]}}", "wide.json");
   REQUIRE(model.ok());
-  for (const char* entry : {R"({"modules": "**"})", R"({"class": "Linear"})"}) {
-    std::string text = R"({"tessera_plan": 1, "units": [)";
-    for (int k = 0; k < 10'000; ++k) text += (k == 0 ? "" : ",") + std::string(entry);
-    const auto plan = read_wrap_plan(text + "]}", "plan.json", *model);
-    INFO(plan.status().message());
-    REQUIRE_FALSE(plan.ok());
-    CHECK(plan.status().message().find("look at more than 10000000 modules") != std::string::npos);
+  std::string text = R"({"tessera_plan": 1, "units": [)";
+  for (int k = 0; k < 1000; ++k) {
+    text += fmt::format(R"({}{{"modules": "**{}*"}})", k == 0 ? "" : ",", k);
   }
+  const auto plan = read_wrap_plan(text + "]}", "plan.json", *model);
+  INFO(plan.status().message());
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.status().message().find("look at more than 10000000 modules") != std::string::npos);
 }
 
 }  // namespace

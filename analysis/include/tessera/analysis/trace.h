@@ -122,7 +122,7 @@ class Trace {
   std::string path_;
   std::vector<storage::OpRow> ops_;
   std::shared_ptr<const IdPlaces> places_;  // of `ops_`, by id
-  std::shared_ptr<OpPages> pages_;  // in place of `ops_`
+  std::shared_ptr<OpPages> pages_;          // in place of `ops_`
   std::optional<storage::RankSteps> steps_;
   storage::RankSteps first_rows_, last_rows_;
   storage::StepSummary summary_;

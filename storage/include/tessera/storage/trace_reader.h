@@ -190,7 +190,7 @@ class TraceReader {
   /// The first `most` of those behind the one of `op` and `rank`, whether there is such a one.
   Result<std::vector<KernelRow>> kernels_after(std::int32_t op, Rank rank, std::int32_t most) const;
   /// What the ops with ids in [from, to) waited for.
-  Result<OpWaits> waits(std::int32_t from, std::int32_t to) const;
+  Result<OpWaits> waits(std::int32_t from, std::int64_t to) const;
   /// The other way round: ascending ids of the first ops that waited for `op`, `most` of them,
   /// among the 65,536 after it.
   Result<std::vector<std::int32_t>> waiting_for(std::int32_t op, std::int32_t most) const;
