@@ -147,6 +147,7 @@ class LockstepBackend final : public LockstepRuntime {
   Time horizon(Rank rank) const;
   /// When `rank` reaches what the stream does next.
   Time next_begin(StreamId stream, Rank rank) const;
+  Time first_next_begin(Rank rank) const;
 
   const LockstepOptions options_;
   ClockPool pool_;

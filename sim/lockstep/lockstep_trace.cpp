@@ -210,8 +210,19 @@ Time LockstepBackend::horizon(Rank rank) const {
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }
 
+// What nobody knows any more is over for every stream: no later than the first of them goes on. A
+// stream that rests may have stood still for long before that.
+Time LockstepBackend::first_next_begin(Rank rank) const {
+  Time first = std::numeric_limits<Time>::max();
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    const StreamId stream{static_cast<std::int32_t>(s)};
+    if (waited_.last(stream) >= 0) first = std::min(first, next_begin(stream, rank));
+  }
+  return first == std::numeric_limits<Time>::max() ? 0 : first;
+}
+
 Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
-  if (event == nullptr) return horizon(rank);  // over for every stream
+  if (event == nullptr) return first_next_begin(rank);
   Time time = (*event->clock)[static_cast<std::size_t>(rank)];
   for (const Clock& clock : event->also) {
     time = std::max(time, (*clock)[static_cast<std::size_t>(rank)]);

@@ -174,7 +174,7 @@ TEST_CASE("memory at the cursor is what the samples come to by then", "[inspecto
                                      state.rank, *state.cursor));
     Said expected, shown;
     for (const auto& row : held) {
-      // What one stream frees may come, in the order of time, before another has it.
+      CHECK(number(row[1]) >= 0);
       if (number(row[1]) > 0) {
         expected[query::text_of(row[0])] = format_memory(Bytes{number(row[1])});
       }
