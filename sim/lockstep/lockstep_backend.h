@@ -147,7 +147,9 @@ class LockstepBackend final : public LockstepRuntime {
   Time horizon(Rank rank) const;
   /// When `rank` reaches what the stream does next.
   Time next_begin(StreamId stream, Rank rank) const;
-  Time first_next_begin(Rank rank) const;
+  /// Of the streams that have done anything the least of what `time_of(stream)` says; 0: of none.
+  template <class TimeOf>
+  Time earliest(const TimeOf& time_of) const;
 
   const LockstepOptions options_;
   ClockPool pool_;

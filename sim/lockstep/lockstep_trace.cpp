@@ -201,28 +201,29 @@ Time LockstepBackend::next_begin(StreamId id, Rank rank) const {
   return time;
 }
 
-Time LockstepBackend::horizon(Rank rank) const {
+template <class TimeOf>
+Time LockstepBackend::earliest(const TimeOf& time_of) const {
   Time earliest = std::numeric_limits<Time>::max();
   for (std::size_t s = 0; s < streams_.size(); ++s) {
-    if (waited_.last(StreamId{static_cast<std::int32_t>(s)}) < 0) continue;
-    earliest = std::min(earliest, (*streams_[s].clock)[static_cast<std::size_t>(rank)]);
+    const StreamId stream{static_cast<std::int32_t>(s)};
+    if (waited_.last(stream) >= 0) earliest = std::min(earliest, time_of(stream));
   }
   return earliest == std::numeric_limits<Time>::max() ? 0 : earliest;
 }
 
-// What nobody knows any more is over for every stream: no later than the first of them goes on. A
-// stream that rests may have stood still for long before that.
-Time LockstepBackend::first_next_begin(Rank rank) const {
-  Time first = std::numeric_limits<Time>::max();
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    const StreamId stream{static_cast<std::int32_t>(s)};
-    if (waited_.last(stream) >= 0) first = std::min(first, next_begin(stream, rank));
-  }
-  return first == std::numeric_limits<Time>::max() ? 0 : first;
+Time LockstepBackend::horizon(Rank rank) const {
+  return earliest([&](StreamId stream) {
+    const StreamState& state = streams_[static_cast<std::size_t>(stream.value)];
+    return (*state.clock)[static_cast<std::size_t>(rank)];
+  });
 }
 
+// What nobody knows any more is over for every stream: no later than the first of them goes on. A
+// stream that rests may have stood still for long before that.
 Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
-  if (event == nullptr) return first_next_begin(rank);
+  if (event == nullptr) {
+    return earliest([&](StreamId stream) { return next_begin(stream, rank); });
+  }
   Time time = (*event->clock)[static_cast<std::size_t>(rank)];
   for (const Clock& clock : event->also) {
     time = std::max(time, (*clock)[static_cast<std::size_t>(rank)]);
