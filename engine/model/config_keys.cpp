@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
+
+#include "engine/text/words.h"
 
 namespace tessera {
 namespace {
@@ -179,14 +180,6 @@ constexpr std::string_view without_influence[] = {
     "use_bfloat16",
     "use_cache",
 };
-
-bool lists(std::string_view words, std::string_view word) {
-  std::istringstream all{std::string(words)};
-  for (std::string one; all >> one;) {
-    if (one == word) return true;
-  }
-  return false;
-}
 
 std::string comma_separated(std::string_view words) {
   std::string text(words);

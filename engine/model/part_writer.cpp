@@ -25,13 +25,6 @@ std::string norm_class(const std::string& prefix, NormKind kind) {
 
 }  // namespace
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> out;
-  std::istringstream all{std::string(text)};
-  for (std::string one; all >> one;) out.push_back(one);
-  return out;
-}
-
 NamedRole named_role(const std::string& word) {
   const auto colon = word.find(':');
   return {word.substr(0, colon), word.substr(colon + 1)};

@@ -10,11 +10,9 @@
 #include "engine/model/blueprint.h"
 #include "engine/model/part_costs.h"
 #include "engine/model/tree_builder.h"
+#include "engine/text/words.h"
 
 namespace tessera {
-
-/// The words of a list that is separated by spaces.
-std::vector<std::string> words_of(std::string_view text);
 
 /// "q_proj:q" -> {"q_proj", "q"}.
 struct NamedRole {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "engine/text/json_reader.h"
 #include "engine/text/text_file.h"
+#include "engine/text/words.h"
 
 namespace tessera::tokens {
 namespace {
@@ -46,14 +46,6 @@ constexpr std::string_view of_file =
     "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model";
 constexpr std::string_view of_added_token =
     "id content single_word lstrip rstrip normalized special";
-
-bool lists(std::string_view words, const std::string& word) {
-  std::istringstream all{std::string(words)};
-  for (std::string one; all >> one;) {
-    if (one == word) return true;
-  }
-  return false;
-}
 
 class UnreadKeys {
  public:
