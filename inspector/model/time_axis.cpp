@@ -86,7 +86,8 @@ Ruler ruler(const TimeView& view, float width_px, float label_px) {
   Time first = view.from() / step * step;
   if (first < view.from()) first += step;
   const bool offsets = std::max(std::abs(view.from()), std::abs(view.to())) >= unit.ns * 100'000;
-  if (offsets) out.base = analysis::moment_text(first, 100 * step);
+  constexpr Time coarse = 1'000'000'000'000;  // moments of any coarser step are whole seconds, too
+  if (offsets) out.base = analysis::moment_text(first, 100 * std::min(step, coarse));
   for (Time time = first; time < view.to(); time += step) {
     out.ticks.push_back(
         {time, offsets ? "+" + in_unit(time - first, unit, step) : in_unit(time, unit, step)});
