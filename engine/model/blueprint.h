@@ -28,7 +28,8 @@ struct LatentSizes {
   std::int64_t key_value = 0, no_position = 0, rotary = 0, value = 0;
 };
 
-/// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qn and kn, norms of queries
+/// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qg, queries and a
+/// gate for what leaves; qn and kn, norms of queries
 /// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; p, a
 /// projection of those, which the builder of its family counts; those of latent attention: qa, qan,
 /// qb, kva, kvan, kvb.
@@ -77,6 +78,31 @@ struct ExpertsPart {
   std::string corrections = {};  // a module of the router with a number per expert, not trained
 };
 
+/// A tensor or a small module of a mixer, in the order of registration.
+struct MixerTensor {
+  enum class Kind : std::uint8_t {
+    vector,       // a parameter [rows]
+    matrix,       // a parameter [rows, columns]
+    linear,       // from columns to rows
+    convolution,  // of `rows` channels, each for itself, `columns` tokens wide
+    norm,         // a weight [rows]
+  };
+  std::string name;
+  Kind kind = Kind::vector;
+  std::int64_t rows = 0, columns = 0;
+  bool bias = false;
+};
+
+/// What carries a state from token to token: state spaces (Mamba), linear attention, short
+/// convolutions. Blocks have it in the place of attention, or beside it.
+struct MixerPart {
+  std::string name = "mamba";
+  std::string class_name = "Mixer";  // behind the prefix
+  std::vector<MixerTensor> tensors = {};
+  double scan_flops = 0;  // per token, of products that are no weight's
+  double kept = 0;        // elements per token that backward needs, beside the input
+};
+
 struct Sizes {
   std::int64_t vocabulary = 32000, hidden = 4096, inner = 11008, layers = 32, heads = 32;
   std::int64_t key_value_heads = 0;  // 0: as many as heads
@@ -114,6 +140,9 @@ struct Blueprint {
   AttentionPart attention = {};
   MlpPart mlp = {};
   ExpertsPart experts = {};
+  MixerPart mixer = {};
+  std::vector<bool> mixer_blocks = {};  // blocks with the mixer instead of attention; empty: none
+  std::string mixer_block_class = {};   // of those, `block_class` if empty
   std::vector<bool> dense_blocks = {};     // beside experts: blocks with an MLP; empty: none
   std::vector<std::int64_t> windows = {};  // by block, 0: none; empty: none at all
   bool chunked = false;                    // windows do not slide

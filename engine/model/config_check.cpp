@@ -245,10 +245,9 @@ Status check_keys_read(JsonReader& config, const std::string& model_type, bool t
                                 in_quotes(name), in_quotes(meant)));
     }
     if (value.is_null()) continue;
-    constexpr std::size_t longest = 60, most = 1500;
+    constexpr std::size_t most = 1500;
     if (unknown.size() < most) {
-      unknown += (unknown.empty() ? "" : ", ") + name.substr(0, longest) +
-                 (name.size() > longest ? "..." : "");
+      unknown += (unknown.empty() ? "" : ", ") + bare_or_quoted(name);
     } else if (!unknown.ends_with(" ...")) {
       unknown += " and more ...";
     }

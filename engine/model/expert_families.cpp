@@ -12,7 +12,8 @@ namespace {
 
 const char* const normed_heads = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
 
-// Sets what the list at `key` names to `value`.
+}  // namespace
+
 void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bool>& blocks) {
   const nlohmann::json& list = config.json()[key];
   const auto good = [&](const nlohmann::json& entry) {
@@ -24,13 +25,14 @@ void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bo
   for (const nlohmann::json& entry : list) blocks[entry.get<std::size_t>()] = value;
 }
 
-// Each `decoder_sparse_step`th block has experts, but for those that are listed.
 void read_sparse_step(JsonReader& config, Blueprint& b) {
   const std::int64_t step = config.integer("decoder_sparse_step", 1, 1);
   for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back((k + 1) % step != 0);
   if (!config.has("mlp_only_layers")) return;
   mark_blocks(config, "mlp_only_layers", true, b.dense_blocks);
 }
+
+namespace {
 
 void read_mixtral(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");

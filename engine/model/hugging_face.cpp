@@ -52,7 +52,8 @@ template <class Visit>
 void each_decoder(const Visit& visit) {
   for (const auto* families :
        {&dense_families(), &normed_families(), &gpt_families(), &plain_families(),
-        &expert_families(), &latent_families(), &routed_families()}) {
+        &expert_families(), &latent_families(), &routed_families(),
+        &state_space_families(), &linear_attention_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -116,15 +117,6 @@ std::vector<std::string> known_classes() {
   return out;
 }
 
-// Bare when it is a plain word, as nearly always.
-std::string word(const std::string& text) {
-  const bool plain = text.size() <= 60 && std::all_of(text.begin(), text.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                              (c >= '0' && c <= '9') || c == '_' || c == '-';
-                     });
-  return plain ? text : in_quotes(text);
-}
-
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
   constexpr std::array<std::string_view, 16> beginnings = {
@@ -141,7 +133,7 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                   fmt::format("{}: {} names {}, which has recurrent layers (state spaces, linear "
                               "attention, convolutions): their costs are not known here, make a "
                               "module tree of it with tools/export_torch_model.py",
-                              source, key, word(name)));
+                              source, key, bare_or_quoted(name)));
   }
   const std::vector<std::string> classes = known_classes();
   const std::vector<std::string_view> views(classes.begin(), classes.end());
@@ -149,7 +141,7 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                 fmt::format("{}: {} names {}, which is no class of the {} families that "
                             "docs/model-format.md lists{}; others: a module tree, made by "
                             "tools/export_torch_model.py",
-                            source, key, word(name), classes.size(), did_you_mean(name, views)));
+                            source, key, bare_or_quoted(name), classes.size(), did_you_mean(name, views)));
 }
 
 // The first of "architectures", or "model_type" if there is none.
@@ -170,7 +162,7 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
   if (choice.decoder != nullptr && has_word(choice.decoder->other_names, type)) return;
   config.fail("model_type", fmt::format("is {}, but architectures names {}, which is {}: one of "
                                         "them is wrong",
-                                        word(type), word(architecture), choice.model_type()));
+                                        bare_or_quoted(type), bare_or_quoted(architecture), choice.model_type()));
 }
 
 }  // namespace

@@ -85,6 +85,11 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 2 * element * (q + kv);
   }
   cost.kernels += (part.rotary ? 2 : 0) + (dropout ? 1 : 0) + (normed || latent ? 2 : 0);
+  if (part.weights.find(":qg") != std::string::npos) {  // the gate, and what it multiplies
+    cost.activation_bytes.linear += 2 * element * q;
+    cost.elementwise_bytes.linear += 3 * element * q;
+    ++cost.kernels;
+  }
   if (part.weights.find(":qkv") != std::string::npos) {
     ++cost.kernels;  // apart
     // Values are a view of what was projected, which stays as a whole beside rotated q and k.
@@ -145,6 +150,30 @@ ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
   cost.activation_bytes.linear += 2 * element * used * h + 4 * choices;
   cost.elementwise_bytes.linear += 4 * element * used * h;  // gather and scatter
+  return cost;
+}
+
+ModuleCost mixer_cost(const MixerPart& part, std::int64_t hidden) {
+  using Kind = MixerTensor::Kind;
+  const double h = real(hidden);
+  ModuleCost cost{.matmul_flops = per_token(part.scan_flops),
+                  .attention_flops = {},
+                  // What is kept is written and read again; the residual sum.
+                  .elementwise_bytes = per_token(element * (2 * part.kept + 3 * h)),
+                  .activation_bytes = per_token(element * (h + part.kept)),
+                  .kernels = 3};
+  for (const MixerTensor& tensor : part.tensors) {
+    if (tensor.kind == Kind::linear) {
+      cost.linears.push_back({tensor.columns, tensor.rows});
+      ++cost.kernels;
+    }
+    if (tensor.kind != Kind::convolution) continue;
+    const double flops = 2 * real(tensor.rows) * real(tensor.columns);
+    cost.matmul_flops.linear += flops;
+    cost.matmul_flops.constant += flops * real(tensor.columns - 1);  // padding before the first
+    ++cost.kernels;
+  }
+  cost.matmul_flops.linear += flops_of_all(cost.linears);
   return cost;
 }
 

@@ -26,6 +26,8 @@ ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden
 ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool relu = false);
 ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden);
 
+ModuleCost mixer_cost(const MixerPart& part, std::int64_t hidden);
+
 /// A matmul whose input and output are kept by nobody else.
 ModuleCost linear_cost(LinearShape linear);
 /// A head over a vocabulary, with the loss.

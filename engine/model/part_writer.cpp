@@ -178,6 +178,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "o") in = latent ? a.heads * a.latent.value : q;
     if (role == "o") out = hidden;
     if (role == "qkv") out = q + 2 * kv;
+    if (role == "qg") out = 2 * q;
     if (role == "q" && out == 0) out = q;
     if (role == "k" || role == "v") out = kv;
     if (role == "p") projection(own, hidden, q, lists_role(a.biases, role));
@@ -293,6 +294,26 @@ ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std:
     }
   }
   tree_.module(id).cost = cost;
+  return id;
+}
+
+ModuleId PartWriter::mixer(const std::string& path, const MixerPart& m, std::int64_t hidden) {
+  using Kind = MixerTensor::Kind;
+  const ModuleId id = part(path, prefix_ + m.class_name);
+  for (const MixerTensor& tensor : m.tensors) {
+    switch (tensor.kind) {
+      case Kind::vector: tree_.parameter(tensor.name, {tensor.rows}); break;
+      case Kind::matrix: tree_.parameter(tensor.name, {tensor.rows, tensor.columns}); break;
+      case Kind::linear: projection(tensor.name, tensor.columns, tensor.rows, tensor.bias); break;
+      case Kind::norm: norm_weights(tensor.name, NormKind::rms, tensor.rows); break;
+      case Kind::convolution:
+        tree_.open(tensor.name, "Conv1d");
+        tree_.parameter("weight", {tensor.rows, 1, tensor.columns});
+        if (tensor.bias) tree_.parameter("bias", {tensor.rows});
+        tree_.close();
+    }
+  }
+  tree_.module(id).cost = mixer_cost(m, hidden);
   return id;
 }
 
