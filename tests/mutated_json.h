@@ -78,8 +78,8 @@ class JsonMutator {
 
   std::string name() {
     static const std::vector<std::string> names = {
-        "", " ", "a\nb", "\x1b[31m", "..", "**", "é\u202e", std::string(5000, 'k'), "stage",
-        "units", "enabled", "__proto__"};
+        "",      " ",     "a\nb",    "\x1b[31m", "..", "**", "é\u202e", std::string(5000, 'k'),
+        "stage", "units", "enabled", "__proto__"};
     return names[static_cast<std::size_t>(random_.below(std::ssize(names)))];
   }
 

@@ -54,6 +54,34 @@ SECOND = dict(mamba_n_heads=[8], mamba_d_head=["auto"], mamba_n_groups=[1, 2], m
               mamba_chunk_size=[24], mamba_proj_bias=FLAG, mamba_conv_bias=FLAG)
 DELTA = dict(head_dim=[16, 24], num_hidden_layers=[4], linear_num_key_heads=[2], linear_num_value_heads=[2, 4],
              linear_key_head_dim=[16, 32], linear_value_head_dim=[16, 24], full_attention_interval=[2, 4])
+# Models of more than text: (model type, class, type of the text part, its sizes); the language model counts.
+WRAPPED = [
+    ("gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", dict(hidden_size=2560, intermediate_size=10240,
+     num_hidden_layers=34)),
+    ("llama4", "Llama4ForConditionalGeneration", "llama4_text", dict(num_hidden_layers=4, num_local_experts=16)),
+    ("mistral3", "Mistral3ForConditionalGeneration", "mistral", dict(hidden_size=5120, intermediate_size=32768,
+     num_hidden_layers=40, num_attention_heads=32, num_key_value_heads=8, head_dim=128, vocab_size=131072)),
+    ("llava", "LlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("llava_next", "LlavaNextForConditionalGeneration", "mistral", dict(vocab_size=32064)),
+    ("llava_onevision", "LlavaOnevisionForConditionalGeneration", "qwen2", dict(hidden_size=896,
+     intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2)),
+    ("paligemma", "PaliGemmaForConditionalGeneration", "gemma2", dict(vocab_size=257216)),
+    ("idefics3", "Idefics3ForConditionalGeneration", "llama", dict(vocab_size=128259, num_key_value_heads=8)),
+    ("smolvlm", "SmolVLMForConditionalGeneration", "llama", dict(hidden_size=2048, num_hidden_layers=24)),
+    ("internvl", "InternVLForConditionalGeneration", "qwen2", dict(hidden_size=896, num_attention_heads=14,
+     num_key_value_heads=2)),
+    ("qwen2_vl", "Qwen2VLForConditionalGeneration", "qwen2_vl_text", dict(hidden_size=3584, intermediate_size=18944,
+     num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4)),
+    ("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", dict(hidden_size=2048,
+     intermediate_size=11008, num_hidden_layers=36, num_attention_heads=16, num_key_value_heads=2)),
+    ("qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", dict(hidden_size=2560, intermediate_size=9728,
+     num_hidden_layers=36, num_key_value_heads=8)),
+    ("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", dict(num_hidden_layers=48,
+     num_attention_heads=32, num_key_value_heads=4, num_experts=128, num_experts_per_tok=8,
+     moe_intermediate_size=768)),
+    ("qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", dict()),
+    ("lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2", dict(hidden_size=1024, num_attention_heads=16)),
+]
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
      num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
@@ -402,6 +430,15 @@ def inputs_of(model, config, tokens):
     return dict(input_ids=ids, **(dict(use_cache=False) if "use_cache" in takes else {}))
 
 
+def record_wrapped(kind, name, text, sizes, outer):
+    settings = {**outer, "text_config": {"model_type": text, **sizes}}
+    model, _ = build(kind, name, settings, "meta")
+    mine = [p for n, p in model.named_parameters() if "language_model" in n or "text_model" in n and "vision" not in n
+            or n.startswith("lm_head")]
+    return {"config": {"architectures": [name], "model_type": kind, **settings}, "parameters": sum(
+        p.numel() for p in mine)}
+
+
 def record(kind, name, settings, tokens):
     model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
     config_json = {"architectures": [name], "model_type": kind, **settings}
@@ -437,6 +474,11 @@ def main():
                 made += 1
             except Exception as error:  # what transformers itself refuses
                 print(f"{name}: {settings}: {type(error).__name__}: {error}", file=sys.stderr)
+    for kind, name, text, sizes in WRAPPED:
+        if only and kind not in only:
+            continue
+        for outer in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
+            rows.append(record_wrapped(kind, name, text, sizes, outer))
     head = {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     lines = ",\n".join(json.dumps(row) for row in rows)
     print(json.dumps(head)[:-1] + ', "models": [\n' + lines + "\n]}")

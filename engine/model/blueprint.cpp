@@ -102,6 +102,7 @@ class DecoderBuilder {
       heads.chunked = b_.chunked;
     }
     if (b_.parallel) share_input(parts[b_.mlp.name].front());
+    if (b_.one_input) share_input(parts["post_attention_layernorm"].front());
     for (const std::string& word : words_of(b_.runs)) {
       for (const ModuleId id : parts[its_own(word)]) writer_.runs(id);
     }

@@ -41,6 +41,7 @@ struct AttentionPart {
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
   std::int64_t buckets = 0;  // rows of the table of relative positions
   bool rotary = true, causal = true;
+  bool copied_values = false;     // of a fused projection, which need not stay as a whole then
   NormKind norm = NormKind::rms;  // of queries and keys
   bool wide_norms = false;        // of queries and keys over all heads, not one
   bool norm_per_head = false;     // each head has a norm of its own, in a list
@@ -143,13 +144,14 @@ struct Blueprint {
   MixerPart mixer = {};
   std::vector<bool> mixer_blocks = {};  // blocks with the mixer instead of attention; empty: none
   std::string mixer_block_class = {};   // of those, `block_class` if empty
-  std::vector<bool> dense_blocks = {};     // beside experts: blocks with an MLP; empty: none
+  std::vector<bool> dense_blocks = {};  // beside experts: blocks with an MLP; empty: none
   std::vector<std::int64_t> windows = {};  // by block, 0: none; empty: none at all
   bool chunked = false;                    // windows do not slide
   NormKind norm = NormKind::rms;
   double epsilon = 1e-6;
   bool tied = false, head_bias = false, conv1d = false;
   bool parallel = false;      // attention and MLP have the same input
+  bool one_input = false;     // both of a block's norms do
   bool dropout = false;       // behind attention and MLP
   bool scaled_input = false;  // the embedding is multiplied
   bool capped_logits = false;

@@ -13,9 +13,6 @@
 namespace tessera {
 namespace {
 
-using Kind = MixerTensor::Kind;
-constexpr std::int64_t widest = std::int64_t{1} << 30;
-
 // Each so many blocks attention, or as the list says.
 void read_interval(JsonReader& config, Blueprint& b) {
   const std::int64_t interval = config.integer("full_attention_interval", 1, 4);
@@ -35,9 +32,9 @@ void read_delta(JsonReader& config, Blueprint& b, bool fused) {
   for (const std::int64_t size : {keys, values, key_dim, value_dim, width}) {
     constexpr std::int64_t most = 1 << 14;
     if (size <= most) continue;
-    return config.fail("linear_num_key_heads",
-                       fmt::format("or another size of linear attention is {}, more than {}", size,
-                                   most));
+    return config.fail(
+        "linear_num_key_heads",
+        fmt::format("or another size of linear attention is {}, more than {}", size, most));
   }
   if (values % keys != 0) {
     config.fail("linear_num_value_heads",
@@ -47,27 +44,27 @@ void read_delta(JsonReader& config, Blueprint& b, bool fused) {
   const std::int64_t key = keys * key_dim;
   const std::int64_t value = values * value_dim;
   auto& tensors = b.mixer.tensors;
-  tensors = {{"dt_bias", Kind::vector, values},
-             {"A_log", Kind::vector, values},
-             {"conv1d", Kind::convolution, 2 * key + value, width}};
+  tensors = {{"dt_bias", TensorKind::vector, values},
+             {"A_log", TensorKind::vector, values},
+             {"conv1d", TensorKind::convolution, 2 * key + value, width}};
   if (fused) {
-    tensors.push_back({"in_proj_qkvz", Kind::linear, 2 * key + 2 * value, hidden});
-    tensors.push_back({"in_proj_ba", Kind::linear, 2 * values, hidden});
+    tensors.push_back({"in_proj_qkvz", TensorKind::linear, 2 * key + 2 * value, hidden});
+    tensors.push_back({"in_proj_ba", TensorKind::linear, 2 * values, hidden});
   }
-  tensors.push_back({"norm", Kind::norm, value_dim});
-  tensors.push_back({"out_proj", Kind::linear, hidden, value});
+  tensors.push_back({"norm", TensorKind::norm, value_dim});
+  tensors.push_back({"out_proj", TensorKind::linear, hidden, value});
   if (!fused) {
-    tensors.push_back({"in_proj_qkv", Kind::linear, 2 * key + value, hidden});
-    tensors.push_back({"in_proj_z", Kind::linear, value, hidden});
+    tensors.push_back({"in_proj_qkv", TensorKind::linear, 2 * key + value, hidden});
+    tensors.push_back({"in_proj_z", TensorKind::linear, value, hidden});
     for (const char* name : {"in_proj_b", "in_proj_a"}) {
-      tensors.push_back({name, Kind::linear, values, hidden});
+      tensors.push_back({name, TensorKind::linear, values, hidden});
     }
   }
-  constexpr double chunk = 64;  // tokens that are one matmul
+  // Tokens that are one matmul; solving the triangles between them is counted by nobody.
+  constexpr double chunk = 64;
   const auto k = static_cast<double>(key_dim);
   const auto v = static_cast<double>(value_dim);
-  b.mixer.scan_flops =
-      2 * static_cast<double>(values) * (chunk * (3 * k + 2 * v) + 3 * k * v);
+  b.mixer.scan_flops = 2 * static_cast<double>(values) * (chunk * (2 * k + v) + 3 * k * v);
   // What is projected and convolved, the chunks' matrices, what attention gives and its norm.
   b.mixer.kept = static_cast<double>(2 * (2 * key + value) + value + 2 * values + 2 * value) +
                  chunk * static_cast<double>(values);
@@ -90,11 +87,11 @@ void read_qwen3_5(JsonReader& config, Blueprint& b) {
 // LFM2: the convolution of a product, times another product.
 void read_short(JsonReader& config, Blueprint& b) {
   const std::int64_t hidden = b.sizes.hidden;
-  const std::int64_t width = std::min(config.integer("conv_L_cache", 1, 3), widest);
+  const std::int64_t width = std::min(config.integer("conv_L_cache", 1, 3), widest_state);
   const bool bias = config.boolean("conv_bias", false);
-  b.mixer.tensors = {{"conv", Kind::convolution, hidden, width, bias},
-                     {"in_proj", Kind::linear, 3 * hidden, hidden, bias},
-                     {"out_proj", Kind::linear, hidden, hidden, bias}};
+  b.mixer.tensors = {{"conv", TensorKind::convolution, hidden, width, bias},
+                     {"in_proj", TensorKind::linear, 3 * hidden, hidden, bias},
+                     {"out_proj", TensorKind::linear, hidden, hidden, bias}};
   b.mixer.kept = 6 * static_cast<double>(hidden);
   if (config.has("tie_embedding")) b.tied = config.boolean("tie_embedding", true);
   b.mixer_blocks.assign(static_cast<std::size_t>(b.sizes.layers), false);
@@ -113,7 +110,7 @@ void read_lfm2(JsonReader& config, Blueprint& b) {
   const bool scales = !given || config.has("block_ffn_dim_multiplier");
   const double factor = scales ? config.positive("block_ffn_dim_multiplier", 1) : 1;
   if (!config.boolean("block_auto_adjust_ff_dim", true)) return;
-  if (b.mlp.inner > widest || multiple > widest || factor > 1024) {
+  if (b.mlp.inner > widest_state || multiple > widest_state || factor > 1024) {
     return config.fail("intermediate_size", "is too large to be adjusted");
   }
   const auto third = static_cast<double>(2 * b.mlp.inner / 3);

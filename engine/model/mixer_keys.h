@@ -6,6 +6,12 @@
 
 namespace tessera {
 
+using TensorKind = MixerTensor::Kind;
+/// The most that one size of a state may be.
+inline constexpr std::int64_t widest_state = std::int64_t{1} << 30;
+
+inline double as_double(std::int64_t size) { return static_cast<double>(size); }
+
 /// Blocks by the list at `key`, a word each: one of `mixers` or one of `attentions`, both separated
 /// by spaces. Without the key nothing changes.
 void read_mixer_blocks(JsonReader& config, Blueprint& b, const char* key, const char* mixers,

@@ -93,7 +93,8 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
   if (part.weights.find(":qkv") != std::string::npos) {
     ++cost.kernels;  // apart
     // Values are a view of what was projected, which stays as a whole beside rotated q and k.
-    if (part.rotary) cost.activation_bytes.linear += element * (q + kv);
+    const bool whole = part.rotary && !part.copied_values;
+    if (whole) cost.activation_bytes.linear += element * (q + kv);
   }
   return cost;
 }
@@ -185,16 +186,17 @@ ModuleCost linear_cost(LinearShape linear) {
           .linears = {linear}};
 }
 
-ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped) {
+ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped, bool wide) {
   const double v = real(vocabulary);
-  ModuleCost cost{
-      .matmul_flops = per_token(2 * real(hidden) * v),
-      .attention_flops = {},
-      .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),            // cast, softmax, loss
-      .activation_bytes = per_token(element * real(hidden) + 6 * v),  // bf16 and fp32 logits
-      .kernels = 4,
-      .linears = {{hidden, vocabulary}},
-      .logits = v};
+  const double logit = wide ? 4 : element;  // bytes
+  ModuleCost cost{.matmul_flops = per_token(2 * real(hidden) * v),
+                  .attention_flops = {},
+                  .elementwise_bytes = per_token((2 + 3 * logit) * v),  // cast, softmax, loss
+                  // Logits, and what the softmax gives.
+                  .activation_bytes = per_token(element * real(hidden) + (element + logit) * v),
+                  .kernels = 4,
+                  .linears = {{hidden, vocabulary}},
+                  .logits = v};
   if (capped) {  // divided, bent by tanh, which keeps its output, multiplied
     cost.elementwise_bytes.linear += 6 * element * v;
     cost.activation_bytes.linear += element * v;

@@ -318,7 +318,7 @@ ModuleId PartWriter::mixer(const std::string& path, const MixerPart& m, std::int
 }
 
 ModuleId PartWriter::head(const std::string& path, std::int64_t hidden, std::int64_t rows,
-                          const std::string& tied_to, bool bias, bool capped) {
+                          const std::string& tied_to, bool bias, bool capped, bool wide) {
   const ModuleId id = part(path, "Linear");
   if (!tied_to.empty()) {
     const ParameterId owner = model().find_parameter(tied_to);
@@ -328,7 +328,7 @@ ModuleId PartWriter::head(const std::string& path, std::int64_t hidden, std::int
     tree_.parameter("weight", {rows, hidden});
   }
   if (bias) tree_.parameter("bias", {rows});
-  tree_.module(id).cost = head_cost(hidden, rows, capped);
+  tree_.module(id).cost = head_cost(hidden, rows, capped, wide);
   return id;
 }
 

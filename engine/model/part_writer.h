@@ -51,7 +51,7 @@ class PartWriter {
   ModuleId mixer(const std::string& path, const MixerPart& part, std::int64_t hidden);
   /// A head over the vocabulary; `tied_to`: its weight is that parameter, if not "".
   ModuleId head(const std::string& path, std::int64_t hidden, std::int64_t rows,
-                const std::string& tied_to, bool bias, bool capped);
+                const std::string& tied_to, bool bias, bool capped, bool wide = true);
 
   void begin_block(const std::string& path, const std::string& class_name, std::int64_t hidden);
   void runs(ModuleId id) { model().forward.push_back(id); }

@@ -215,8 +215,9 @@ class CostFinder {
 
   ModuleCost one(ModuleId id, const ModuleKind& kind) {
     const StatedCosts& said = stated_[id.index()];
-    ModuleCost cost =
-        id == head_ && !said.any() ? head_cost(kind.in, kind.out, false) : kind_cost(kind, width_);
+    ModuleCost cost = id == head_ && !said.any()
+                          ? head_cost(kind.in, kind.out, false, /*wide=*/true)
+                          : kind_cost(kind, width_);
     if (const ModuleId around = group_around(id); around.valid()) join(id, kind, around, cost);
     const bool runs = cost.matmul_flops.linear + cost.elementwise_bytes.linear > 0;
     if (runs && !(said.flops && said.activations)) {

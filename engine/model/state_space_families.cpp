@@ -12,23 +12,19 @@
 namespace tessera {
 namespace {
 
-using Kind = MixerTensor::Kind;
-constexpr std::int64_t widest = std::int64_t{1} << 30;
-
-double real(std::int64_t value) { return static_cast<double>(value); }
-
 // A whole number, or what "auto" stands for.
 std::int64_t size_or_auto(JsonReader& config, const char* key, std::int64_t automatic) {
   if (config.has(key) && config.json()[key] == "auto") return automatic;
-  return std::min(config.integer(key, 1, automatic), widest);
+  return std::min(config.integer(key, 1, automatic), widest_state);
 }
 
 // How many times wider the state is than the model.
 std::int64_t expanded(JsonReader& config, const char* key, const Blueprint& b) {
   const std::int64_t expand = config.integer(key, 1, 2);
-  if (expand <= widest / std::min(b.sizes.hidden, widest)) return expand * b.sizes.hidden;
+  if (expand <= widest_state / std::min(b.sizes.hidden, widest_state))
+    return expand * b.sizes.hidden;
   config.fail(key, fmt::format("{} times hidden_size {} is more than {}", expand, b.sizes.hidden,
-                               widest));
+                               widest_state));
   return 1;
 }
 
@@ -41,33 +37,37 @@ struct FirstKeys {
 void read_first(JsonReader& config, Blueprint& b, const FirstKeys& keys) {
   const std::int64_t hidden = b.sizes.hidden;
   const std::int64_t inner = expanded(config, keys.expand, b);
-  const std::int64_t state = std::min(config.integer(keys.state, 1, 16), widest);
-  const std::int64_t width = std::min(config.integer(keys.width, 1, 4), widest);
+  const std::int64_t state = std::min(config.integer(keys.state, 1, 16), widest_state);
+  const std::int64_t width = std::min(config.integer(keys.width, 1, 4), widest_state);
   const std::int64_t rank = size_or_auto(config, keys.rank, (hidden + 15) / 16);
   const bool bias = config.boolean(keys.bias, false);
-  b.mixer.tensors = {
-      {"A_log", Kind::matrix, inner, state},
-      {"D", Kind::vector, inner},
-      {"conv1d", Kind::convolution, inner, width, config.boolean(keys.convolution_bias, true)},
-      {"in_proj", Kind::linear, 2 * inner, hidden, bias},
-      {"x_proj", Kind::linear, rank + 2 * state, inner},
-      {"dt_proj", Kind::linear, inner, rank, true},
-      {"out_proj", Kind::linear, hidden, inner, bias}};
+  b.mixer.tensors = {{"A_log", TensorKind::matrix, inner, state},
+                     {"D", TensorKind::vector, inner},
+                     {"conv1d", TensorKind::convolution, inner, width,
+                      config.boolean(keys.convolution_bias, true)},
+                     {"in_proj", TensorKind::linear, 2 * inner, hidden, bias},
+                     {"x_proj", TensorKind::linear, rank + 2 * state, inner},
+                     {"dt_proj", TensorKind::linear, inner, rank, true},
+                     {"out_proj", TensorKind::linear, hidden, inner, bias}};
   if (keys.norms) {
     for (const auto& [name, size] :
          {std::pair{"dt_layernorm", rank}, {"b_layernorm", state}, {"c_layernorm", state}}) {
-      b.mixer.tensors.push_back({name, Kind::norm, size});
+      b.mixer.tensors.push_back({name, TensorKind::norm, size});
     }
   }
-  b.mixer.scan_flops = 2 * real(inner) * real(state);
+  b.mixer.scan_flops = 2 * as_double(inner) * as_double(state);
   // Both halves of the projection, what x_proj gives, the scan's output.
-  b.mixer.kept = 3 * real(inner) + real(rank + 2 * state);
+  b.mixer.kept = 3 * as_double(inner) + as_double(rank + 2 * state);
 }
 
 constexpr FirstKeys mamba_keys{"state_size",     "conv_kernel", "expand",
                                "time_step_rank", "use_bias",    "use_conv_bias"};
-constexpr FirstKeys jamba_keys{"mamba_d_state", "mamba_d_conv",    "mamba_expand",
-                               "mamba_dt_rank", "mamba_proj_bias", "mamba_conv_bias",
+constexpr FirstKeys jamba_keys{"mamba_d_state",
+                               "mamba_d_conv",
+                               "mamba_expand",
+                               "mamba_dt_rank",
+                               "mamba_proj_bias",
+                               "mamba_conv_bias",
                                true};
 
 void read_mamba(JsonReader& config, Blueprint& b) { read_first(config, b, mamba_keys); }
@@ -80,31 +80,31 @@ struct SecondSizes {
 
 void build_second(JsonReader& config, Blueprint& b, const SecondSizes& s) {
   for (const std::int64_t size : {s.heads, s.head_dim, s.groups, s.state, s.width, s.chunk}) {
-    if (size <= widest && s.inner <= widest) continue;
+    if (size <= widest_state && s.inner <= widest_state) continue;
     return config.fail(config.has("state_size") ? "state_size" : "mamba_d_state",
                        "or another size of the state is too large");
   }
   if (s.heads * s.head_dim != s.inner) {
-    return config.fail(config.has("num_heads") ? "num_heads" : "mamba_n_heads",
-                       fmt::format("{} times a width of {} is not the state's {}", s.heads,
-                                   s.head_dim, s.inner));
+    return config.fail(
+        config.has("num_heads") ? "num_heads" : "mamba_n_heads",
+        fmt::format("{} times a width of {} is not the state's {}", s.heads, s.head_dim, s.inner));
   }
   const std::int64_t channels = s.inner + 2 * s.groups * s.state;
   b.mixer.tensors = {
-      {"dt_bias", Kind::vector, s.heads},
-      {"A_log", Kind::vector, s.heads},
-      {"D", Kind::vector, s.heads},
-      {"conv1d", Kind::convolution, channels, s.width, s.convolution_bias},
-      {"in_proj", Kind::linear, s.inner + channels + s.heads, b.sizes.hidden, s.bias}};
-  if (s.norm) b.mixer.tensors.push_back({"norm", Kind::norm, s.inner});
-  b.mixer.tensors.push_back({"out_proj", Kind::linear, b.sizes.hidden, s.inner, s.out_bias});
+      {"dt_bias", TensorKind::vector, s.heads},
+      {"A_log", TensorKind::vector, s.heads},
+      {"D", TensorKind::vector, s.heads},
+      {"conv1d", TensorKind::convolution, channels, s.width, s.convolution_bias},
+      {"in_proj", TensorKind::linear, s.inner + channels + s.heads, b.sizes.hidden, s.bias}};
+  if (s.norm) b.mixer.tensors.push_back({"norm", TensorKind::norm, s.inner});
+  b.mixer.tensors.push_back({"out_proj", TensorKind::linear, b.sizes.hidden, s.inner, s.out_bias});
   // Within a chunk as attention, between chunks by states.
-  b.mixer.scan_flops = 2 * real(s.heads) *
-                       (real(s.chunk) * real(s.state + s.head_dim) +
-                        2 * real(s.state) * real(s.head_dim));
+  b.mixer.scan_flops = 2 * as_double(s.heads) *
+                       (as_double(s.chunk) * as_double(s.state + s.head_dim) +
+                        2 * as_double(s.state) * as_double(s.head_dim));
   // The whole projection, the scan's output, and that behind its norm.
-  b.mixer.kept = real(2 * s.inner + 2 * s.groups * s.state + s.heads) +
-                 (s.norm ? 2 : 1) * real(s.inner);
+  b.mixer.kept = as_double(2 * s.inner + 2 * s.groups * s.state + s.heads) +
+                 (s.norm ? 2 : 1) * as_double(s.inner);
 }
 
 void read_mamba2(JsonReader& config, Blueprint& b) {
@@ -219,11 +219,8 @@ std::vector<Family> of_mamba() {
   falcon.prefix = "FalconMamba";
   Blueprint second = mamba;
   second.prefix = "Mamba2";
-  second.sizes = {.vocabulary = 32768,
-                  .hidden = 4096,
-                  .layers = 64,
-                  .heads = 1,
-                  .positions = 1048576};
+  second.sizes = {
+      .vocabulary = 32768, .hidden = 4096, .layers = 64, .heads = 1, .positions = 1048576};
   second.tied = false;
   return {{.model_type = "mamba", .blueprint = mamba, .read = read_mamba},
           {.model_type = "falcon_mamba", .blueprint = falcon, .read = read_mamba},
@@ -232,18 +229,18 @@ std::vector<Family> of_mamba() {
 
 std::vector<Family> beside_attention() {
   const Sizes large{.inner = 14336, .key_value_heads = 8, .positions = 262144};
-  Blueprint jamba{.prefix = "Jamba",
-                  .sizes = large,
-                  .final_norm = "final_layernorm",
-                  .block_class = "AttentionDecoderLayer",
-                  .registered = "self_attn feed_forward input_layernorm pre_ff_layernorm",
-                  .runs = "input_layernorm self_attn pre_ff_layernorm feed_forward",
-                  .attention = {.rotary = false},
-                  .mlp = {.name = "feed_forward"},
-                  .experts = {.name = "feed_forward", .router = "router", .count = 16,
-                              .per_token = 2},
-                  .mixer = {.class_name = "MambaMixer"},
-                  .mixer_block_class = "MambaDecoderLayer"};
+  Blueprint jamba{
+      .prefix = "Jamba",
+      .sizes = large,
+      .final_norm = "final_layernorm",
+      .block_class = "AttentionDecoderLayer",
+      .registered = "self_attn feed_forward input_layernorm pre_ff_layernorm",
+      .runs = "input_layernorm self_attn pre_ff_layernorm feed_forward",
+      .attention = {.rotary = false},
+      .mlp = {.name = "feed_forward"},
+      .experts = {.name = "feed_forward", .router = "router", .count = 16, .per_token = 2},
+      .mixer = {.class_name = "MambaMixer"},
+      .mixer_block_class = "MambaDecoderLayer"};
   jamba.sizes.vocabulary = 65536;
   Blueprint bamba{.prefix = "Bamba",
                   .sizes = large,
@@ -260,10 +257,12 @@ std::vector<Family> beside_attention() {
   falcon.runs = "input_layernorm mamba self_attn pre_ff_layernorm feed_forward";
   falcon.scaled_input = true;
   Blueprint granite{.prefix = "GraniteMoeHybrid",
-                    .registered = "input_layernorm post_attention_layernorm block_sparse_moe "
-                                  "shared_mlp self_attn",
-                    .runs = "input_layernorm self_attn post_attention_layernorm block_sparse_moe "
-                            "shared_mlp",
+                    .registered =
+                        "input_layernorm post_attention_layernorm block_sparse_moe "
+                        "shared_mlp self_attn",
+                    .runs =
+                        "input_layernorm self_attn post_attention_layernorm block_sparse_moe "
+                        "shared_mlp",
                     .mlp = {.name = "shared_mlp", .weights = "input_linear:gu output_linear:d"},
                     .experts = {.name = "block_sparse_moe",
                                 .class_name = "MoE",

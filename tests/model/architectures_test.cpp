@@ -31,8 +31,9 @@ TEST_CASE("models of published architectures have the parameters that transforme
     CHECK(model->parameter_count().value == row["parameters"].get<std::int64_t>());
     const auto type = row["config"]["model_type"].get<std::string>();
     const bool ties_anyway = type.ends_with("t5");  // and says so
-    CHECK((model->warnings.empty() || ties_anyway));
-    families.insert(type);
+    const bool wrapped = row["config"].contains("text_config");
+    CHECK((model->warnings.empty() != wrapped || ties_anyway));
+    if (!wrapped) families.insert(type);
   }
   const auto says = [&](const char* page, const std::string& words) {
     std::ifstream file(std::string(TESSERA_SOURCE_DIR) + page);

@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/mutated_json.h"
 #include "tessera/model.h"
+#include "tests/mutated_json.h"
 
 namespace tessera::test {
 namespace {
