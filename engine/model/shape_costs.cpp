@@ -191,7 +191,8 @@ class CostFinder {
     const ModuleKind kind = kind_of(m, own(id));
     if (!known) m.cost = one(id, kind);
     if (kind.out > 0 && (kind.name != KindName::norm || width_ == 0)) width_ = kind.out;
-    if (!known && kind.name == KindName::other && !m.children.empty()) m.cost.kernels = 0;
+    const bool around = kind.name == KindName::other && !m.children.empty();
+    if (!known && around && !stated_[id.index()].kernels) m.cost.kernels = 0;
     if (stated_[id.index()].flops) {
       mark_below(id);
       return m.cost;
