@@ -86,6 +86,35 @@ bool of_other_parts(const std::string& key) {
   return false;
 }
 
+// Names what is left out, and takes it out of `inner` where all is in one object.
+std::string without_other_parts(const nlohmann::json& json, bool nested, nlohmann::json& inner) {
+  std::string left_out;
+  for (const auto& [key, value] : json.items()) {
+    const bool known = key == "text_config" || key == "tie_word_embeddings" ||
+                       key.ends_with("_token_id") || without_influence_on_costs(key);
+    if (known || (!nested && !of_other_parts(key))) continue;
+    if (!nested) inner.erase(key);
+    if (left_out.size() < 1500) {
+      left_out += (left_out.empty() ? "" : ", ") + bare_or_quoted(key);
+    } else if (!left_out.ends_with(" ...")) {
+      left_out += " and more ...";
+    }
+  }
+  return left_out;
+}
+
+// As what the outer file says beside: the head, the dtype, the layout of experts.
+void inherit(const TextWrapper& wrapper, const nlohmann::json& json, nlohmann::json& inner) {
+  if (!inner.contains("tie_word_embeddings") || inner["tie_word_embeddings"].is_boolean()) {
+    inner["tie_word_embeddings"] = is_tied(wrapper, json, inner);
+  }
+  for (const char* key : {"dtype", "torch_dtype", "transformers_version"}) {
+    const bool own = inner.contains("dtype") || inner.contains("torch_dtype");
+    const bool is_dtype = std::string_view(key) != "transformers_version";
+    if (json.contains(key) && !inner.contains(key) && !(is_dtype && own)) inner[key] = json[key];
+  }
+}
+
 }  // namespace
 
 Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
@@ -98,6 +127,13 @@ Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
   const auto refuse = [&](const std::string& why) {
     return Status(Code::invalid_argument, fmt::format("{}: {}", source, why));
   };
+  const nlohmann::json said = json.value("model_type", nlohmann::json(wrapper->model_type));
+  if (said != wrapper->model_type) {
+    return refuse(
+        fmt::format("model_type is {}, but architectures names {}, which is {}: one of "
+                    "them is wrong",
+                    shown_value(said), bare_or_quoted(name), wrapper->model_type));
+  }
   if (!nested && !sizes_at_top(*wrapper, json)) {
     return refuse(
         fmt::format("text_config is missing: {} has the sizes of its language model "
@@ -121,26 +157,8 @@ Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
     return refuse(fmt::format("text_config.model_type must name a language model, found {}",
                               shown_value(type)));
   }
-  if (!inner.contains("tie_word_embeddings") || inner["tie_word_embeddings"].is_boolean()) {
-    inner["tie_word_embeddings"] = is_tied(*wrapper, json, inner);
-  }
-  for (const char* key : {"dtype", "torch_dtype", "transformers_version"}) {
-    const bool own = inner.contains("dtype") || inner.contains("torch_dtype");
-    const bool is_dtype = std::string_view(key) != "transformers_version";
-    if (json.contains(key) && !inner.contains(key) && !(is_dtype && own)) inner[key] = json[key];
-  }
-  std::string left_out;
-  for (const auto& [key, value] : json.items()) {
-    const bool known = key == "text_config" || key == "tie_word_embeddings" ||
-                       key.ends_with("_token_id") || without_influence_on_costs(key);
-    if (known || (!nested && !of_other_parts(key))) continue;
-    if (!nested) inner.erase(key);
-    if (left_out.size() < 1500) {
-      left_out += (left_out.empty() ? "" : ", ") + bare_or_quoted(key);
-    } else if (!left_out.ends_with(" ...")) {
-      left_out += " and more ...";
-    }
-  }
+  inherit(*wrapper, json, inner);
+  const std::string left_out = without_other_parts(json, nested, inner);
   out.warning =
       fmt::format("only the language model of {} is built, {}; without its other parts{}{}",
                   bare_or_quoted(name), shown_value(type), left_out.empty() ? "" : ": ", left_out);
