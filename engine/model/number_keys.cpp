@@ -17,16 +17,16 @@ constexpr NumberKey keys[] = {
     {"lm_head_multiplier", Kind::number, "falcon_h1"},
     {"mamba_norm_before_gate", Kind::flag, "falcon_h1"},
     {"mixer_rms_eps", Kind::positive, "falcon_mamba"},
-    {"mlp_multipliers", Kind::list, "falcon_h1"},
+    {"mlp_multipliers", Kind::numbers, "falcon_h1"},
     {"num_logits_to_keep", Kind::number, ""},
     {"rescale_prenorm_residual", Kind::flag, "mamba falcon_mamba mamba2"},
     {"residual_in_fp32", Kind::flag, ""},
     {"ssm_in_multiplier", Kind::number, "falcon_h1"},
-    {"ssm_multipliers", Kind::list, "falcon_h1"},
+    {"ssm_multipliers", Kind::numbers, "falcon_h1"},
     {"ssm_out_multiplier", Kind::number, "falcon_h1"},
     {"time_step_floor", Kind::number, "mamba falcon_mamba mamba2"},
     {"time_step_init_scheme", Kind::word, "mamba falcon_mamba"},
-    {"time_step_limit", Kind::list, "mamba2 bamba granitemoehybrid falcon_h1"},
+    {"time_step_limit", Kind::numbers, "mamba2 bamba granitemoehybrid falcon_h1"},
     {"time_step_max", Kind::number, "mamba falcon_mamba mamba2"},
     {"time_step_min", Kind::number, "mamba falcon_mamba mamba2"},
     {"time_step_rank", Kind::scalar, "mamba2"},
@@ -340,6 +340,11 @@ const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
                  : "must be a number that is not negative, or true or false";
     case Kind::object: return value.is_object() ? nullptr : "must be an object {...}";
     case Kind::list: return value.is_array() ? nullptr : "must be a list";
+    case Kind::numbers:
+      return value.is_array() && std::all_of(value.begin(), value.end(),
+                                             [](const auto& one) { return one.is_number(); })
+                 ? nullptr
+                 : "must be a list of numbers";
   }
   return nullptr;
 }

@@ -37,7 +37,7 @@ const Bad bad_models[] = {
      "text_config: unknown key \"hiden_size\", did you mean \"hidden_size\"?"},
     {R"({"architectures":["LlavaForConditionalGeneration"],"vision_config":{}})",
      "text_config is missing"},
-    {R"({"architectures":["LlavaForConditionalGeneration"],"model_type":"gemma3","text_config":{}})",
+    {R"({"architectures":["LlavaForConditionalGeneration"],"model_type":"gemma3"})",
      "model_type is \"gemma3\", but architectures names LlavaForConditionalGeneration"},
     {R"({"model_type":"llava","text_config":{"model_type":"opera"}})",
      "text_config: model_type names opera, which is no class"},

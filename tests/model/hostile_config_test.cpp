@@ -81,7 +81,7 @@ bool matters(const std::string& key) {
 
 // Any word may be one of theirs, and changes nothing here.
 const std::set<std::string> free_words = {"ctc_loss_reduction", "init_device", "norm_type",
-                                          "topk_method"};
+                                          "time_step_init_scheme", "topk_method"};
 
 Json misspelt(const Json& config, const std::string& key) {
   Json out = config;
