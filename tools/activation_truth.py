@@ -3,8 +3,9 @@
 """Records how many bytes torch keeps for the backward pass of small models.
 
 Writes tests/golden/activations.json, which a test compares with the program's formulas. Measured in
-bfloat16 with scaled_dot_product_attention and the loss; norms and GELUs are replaced by fused ones,
-as the formulas assume them (docs/model-format.md).
+bfloat16 with scaled_dot_product_attention and the loss; attention, norms, GELUs and dropout are
+replaced by fused ones that keep what kernels of GPUs keep, as the formulas assume them
+(docs/model-format.md).
 
     python3 tools/activation_truth.py > tests/golden/activations.json
 """
@@ -20,6 +21,13 @@ TOKENS = 256
 BASE = dict(vocab_size=512, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
             num_attention_heads=4)
 GROUPED = dict(BASE, num_key_value_heads=2)
+ENCODER = dict(BASE, intermediate_size=1024)
+STACKS = dict(vocab_size=512, d_model=256, encoder_layers=4, decoder_layers=4, encoder_attention_heads=4,
+              decoder_attention_heads=4, encoder_ffn_dim=1024, decoder_ffn_dim=1024)
+IMAGE = dict(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024, image_size=128,
+             patch_size=8)
+SPEECH = dict(vocab_size=32, hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
+              mask_time_prob=0.0, layerdrop=0.0)
 CASES = [
     ("llama", "LlamaForCausalLM", GROUPED),
     ("qwen2", "Qwen2ForCausalLM", GROUPED),
@@ -55,6 +63,27 @@ CASES = [
     ("nemotron", "NemotronForCausalLM", dict(GROUPED, head_dim=64)),
     ("apertus", "ApertusForCausalLM", GROUPED),
     ("olmoe", "OlmoeForCausalLM", dict(GROUPED, num_experts=4, num_experts_per_tok=2, pad_token_id=0)),
+    ("electra", "ElectraForMaskedLM", dict(ENCODER, embedding_size=256)),
+    ("roberta", "RobertaForMaskedLM", ENCODER),
+    ("distilbert", "DistilBertForMaskedLM", dict(vocab_size=512, dim=256, hidden_dim=1024, n_layers=6, n_heads=4)),
+    ("modernbert", "ModernBertForMaskedLM", dict(BASE, intermediate_size=384, pad_token_id=0, bos_token_id=1,
+     eos_token_id=2, cls_token_id=1, sep_token_id=2)),
+    ("bart", "BartForConditionalGeneration", STACKS),
+    ("pegasus", "PegasusForConditionalGeneration", dict(STACKS, activation_function="gelu")),
+    ("vit", "ViTForImageClassification", dict(IMAGE, num_labels=10)),
+    ("dinov2", "Dinov2ForImageClassification", dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"},
+     mlp_ratio=4, num_labels=10)),
+    ("clip_vision_model", "CLIPVisionModel", IMAGE),
+    ("siglip_vision_model", "SiglipVisionModel", IMAGE),
+    ("clip_text_model", "CLIPTextModel", dict(ENCODER, max_position_embeddings=256, hidden_act="gelu", eos_token_id=2,
+     bos_token_id=1)),
+    ("wav2vec2", "Wav2Vec2ForCTC", SPEECH),
+    ("wav2vec2", "Wav2Vec2ForCTC", dict(SPEECH, feat_extract_norm="layer", conv_bias=True, do_stable_layer_norm=True)),
+    ("hubert", "HubertForCTC", SPEECH),
+    ("whisper", "WhisperForConditionalGeneration", dict(STACKS, max_source_positions=256, max_target_positions=256,
+     num_mel_bins=80, pad_token_id=0, bos_token_id=0, eos_token_id=0, decoder_start_token_id=0,
+     begin_suppress_tokens=[])),
+    ("biogpt", "BioGptForCausalLM", ENCODER),
 ]
 
 
@@ -72,7 +101,37 @@ class FusedNorm(torch.autograd.Function):
         return grad, None, None
 
 
+class FusedAttention(torch.autograd.Function):
+    """What flash attention keeps: queries, keys, values, its output and a number per row."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, causal):
+        heads = query.shape[1] // key.shape[1]
+        wide = lambda x: x.float().repeat_interleave(heads, 1)
+        scores = query.float() @ wide(key).transpose(-1, -2) / query.shape[-1] ** 0.5
+        if causal:
+            scores = scores + torch.full(scores.shape[-2:], float("-inf")).triu(1)
+        out = (scores.softmax(-1) @ wide(value)).to(query.dtype)
+        out = out.transpose(1, 2).contiguous().transpose(1, 2)  # as its output lies in memory
+        ctx.save_for_backward(query, key, value, out, scores.logsumexp(-1))
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None, None
+
+
+def fused_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **_):
+    return FusedAttention.apply(query, key, value, is_causal)
+
+
+def fused_dropout(x, p=0.5, training=True, inplace=False):
+    return torch.native_dropout(x, p, training)[0] if training and p > 0 else x
+
+
 def fuse(model):
+    F.scaled_dot_product_attention = fused_attention
+    F.dropout = fused_dropout
     for module in model.modules():
         name = type(module).__name__
         if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
@@ -81,6 +140,16 @@ def fuse(model):
             module.forward = F.silu  # keeps its input, as a fused kernel does
         if "GELU" in name:
             module.forward = lambda x: F.gelu(x, approximate="tanh")
+
+
+def labels_of(name, inputs):
+    if "Classification" in name:
+        return dict(labels=torch.zeros(1, dtype=torch.long))
+    if name.endswith("ForCTC"):
+        return dict(labels=torch.ones(1, 8, dtype=torch.long))
+    if name.endswith("Model") and "LMHead" not in name:
+        return {}
+    return dict(labels=inputs.get("decoder_input_ids", inputs.get("input_ids")))
 
 
 def kept_bytes(kind, name, settings):
@@ -97,9 +166,10 @@ def kept_bytes(kind, name, settings):
             kept[storage.data_ptr()] = storage
         return tensor
 
-    inputs = architecture_truth.inputs_of(model, config, TOKENS)
+    inputs = {key: value.to(torch.bfloat16) if torch.is_tensor(value) and value.is_floating_point() else value
+              for key, value in architecture_truth.inputs_of(model, config, TOKENS).items()}
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        loss = model(**inputs, labels=inputs["input_ids"])
+        loss = model(**inputs, **labels_of(name, inputs))
     del loss
     return sum(storage.nbytes() for storage in kept.values())
 

@@ -48,6 +48,40 @@ SPEECH = dict(SMALL, conv_dim=[[32, 32, 48]], conv_kernel=[[10, 3, 2]], conv_str
 IMAGE = dict(hidden_size=[64, 96], num_hidden_layers=[2, 3], num_attention_heads=[4], intermediate_size=[100],
              image_size=[32, 40], patch_size=[8])
 DINO = dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"}, mlp_ratio=[2, 4])
+MAMBA = dict(vocab_size=[96], hidden_size=[64, 96], num_hidden_layers=[2, 3], state_size=[8, 16], expand=[1, 2],
+             use_bias=FLAG, use_conv_bias=FLAG)
+SECOND = dict(mamba_n_heads=[8], mamba_d_head=["auto"], mamba_n_groups=[1, 2], mamba_d_state=[16, 24],
+              mamba_chunk_size=[24], mamba_proj_bias=FLAG, mamba_conv_bias=FLAG)
+DELTA = dict(head_dim=[16, 24], num_hidden_layers=[4], linear_num_key_heads=[2], linear_num_value_heads=[2, 4],
+             linear_key_head_dim=[16, 32], linear_value_head_dim=[16, 24], full_attention_interval=[2, 4])
+# Models of more than text: (model type, class, type of the text part, its sizes); the language model counts.
+WRAPPED = [
+    ("gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", dict(hidden_size=2560, intermediate_size=10240,
+     num_hidden_layers=34)),
+    ("llama4", "Llama4ForConditionalGeneration", "llama4_text", dict(num_hidden_layers=4, num_local_experts=16)),
+    ("mistral3", "Mistral3ForConditionalGeneration", "mistral", dict(hidden_size=5120, intermediate_size=32768,
+     num_hidden_layers=40, num_attention_heads=32, num_key_value_heads=8, head_dim=128, vocab_size=131072)),
+    ("llava", "LlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("llava_next", "LlavaNextForConditionalGeneration", "mistral", dict(vocab_size=32064)),
+    ("llava_onevision", "LlavaOnevisionForConditionalGeneration", "qwen2", dict(hidden_size=896,
+     intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2)),
+    ("paligemma", "PaliGemmaForConditionalGeneration", "gemma2", dict(vocab_size=257216)),
+    ("idefics3", "Idefics3ForConditionalGeneration", "llama", dict(vocab_size=128259, num_key_value_heads=8)),
+    ("smolvlm", "SmolVLMForConditionalGeneration", "llama", dict(hidden_size=2048, num_hidden_layers=24)),
+    ("internvl", "InternVLForConditionalGeneration", "qwen2", dict(hidden_size=896, num_attention_heads=14,
+     num_key_value_heads=2)),
+    ("qwen2_vl", "Qwen2VLForConditionalGeneration", "qwen2_vl_text", dict(hidden_size=3584, intermediate_size=18944,
+     num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4)),
+    ("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", dict(hidden_size=2048,
+     intermediate_size=11008, num_hidden_layers=36, num_attention_heads=16, num_key_value_heads=2)),
+    ("qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", dict(hidden_size=2560, intermediate_size=9728,
+     num_hidden_layers=36, num_key_value_heads=8)),
+    ("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", dict(num_hidden_layers=48,
+     num_attention_heads=32, num_key_value_heads=4, num_experts=128, num_experts_per_tok=8,
+     moe_intermediate_size=768)),
+    ("qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", dict()),
+    ("lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2", dict(hidden_size=1024, num_attention_heads=16)),
+]
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
      num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
@@ -204,6 +238,37 @@ ROWS = [
      dict(GROUPED, num_local_experts=[4, 6], num_experts_per_tok=[2], attention_bias=FLAG, lm_head_bias=FLAG)),
     ("flex_olmo", "FlexOlmoForCausalLM", dict(),
      dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2, 3], pad_token_id=[0], **BIAS)),
+    ("mamba", "MambaForCausalLM", dict(hidden_size=2560, num_hidden_layers=64), dict(MAMBA, time_step_rank=["auto", 6],
+     tie_word_embeddings=FLAG)),
+    ("falcon_mamba", "FalconMambaForCausalLM", dict(vocab_size=65024, hidden_size=4096, num_hidden_layers=64,
+     tie_word_embeddings=False), dict(MAMBA, tie_word_embeddings=FLAG)),
+    ("mamba2", "Mamba2ForCausalLM", dict(hidden_size=2560, num_heads=80, vocab_size=50288, num_hidden_layers=64),
+     dict(MAMBA, hidden_size=[64], expand=[2], num_heads=[8, 4], head_dim=[16, 32], n_groups=[1, 2], chunk_size=[24],
+          tie_word_embeddings=FLAG)),
+    ("jamba", "JambaForCausalLM", dict(), dict(GROUPED, num_experts=[3, 4], num_experts_per_tok=[2],
+     attn_layer_period=[2, 3], attn_layer_offset=[0, 1], mamba_d_state=[8, 16], mamba_expand=[1, 2],
+     mamba_proj_bias=FLAG, mamba_dt_rank=["auto", 5])),
+    ("bamba", "BambaForCausalLM", dict(attn_layer_indices=[9, 18, 27], mamba_d_state=128),
+     dict(GROUPED, **SECOND, attn_layer_indices=[None, [1]], attention_bias=FLAG, mlp_bias=FLAG)),
+    ("granitemoehybrid", "GraniteMoeHybridForCausalLM", dict(vocab_size=100352, hidden_size=1536, intermediate_size=512,
+     num_hidden_layers=40, num_attention_heads=12, num_key_value_heads=4, num_local_experts=64, num_experts_per_tok=6,
+     shared_intermediate_size=1024, mamba_n_heads=48, mamba_d_head=64, mamba_d_state=128, tie_word_embeddings=True,
+     layer_types=["mamba" if k not in (5, 15, 25, 35) else "attention" for k in range(40)]),
+     dict(GROUPED, **SECOND, num_hidden_layers=[2], num_local_experts=[0, 3], num_experts_per_tok=[2],
+          shared_intermediate_size=[48], layer_types=[None, ["mamba", "attention"]], attention_bias=FLAG)),
+    ("falcon_h1", "FalconH1ForCausalLM", dict(vocab_size=65536, hidden_size=2048, intermediate_size=4096,
+     num_hidden_layers=24, num_attention_heads=8, num_key_value_heads=2, mamba_d_ssm=3072, mamba_n_heads=48,
+     mamba_d_head=64), dict(GROUPED, **SECOND, mamba_d_ssm=[128, 64], attention_bias=FLAG, mlp_bias=FLAG,
+                            projectors_bias=FLAG, mamba_rms_norm=FLAG)),
+    ("lfm2", "Lfm2ForCausalLM", dict(hidden_size=2048, num_hidden_layers=16, full_attn_idxs=[2, 5, 8, 10, 12, 14]),
+     dict(GROUPED, num_hidden_layers=[2], layer_types=[None, ["conv", "full_attention"]], conv_bias=FLAG,
+          block_auto_adjust_ff_dim=FLAG, block_multiple_of=[32], block_ffn_dim_multiplier=[1.0, 1.5])),
+    ("lfm2_moe", "Lfm2MoeForCausalLM", dict(num_hidden_layers=4, layer_types=["conv", "conv", "full_attention", "conv"]),
+     dict(GROUPED, num_hidden_layers=[2], layer_types=[["conv", "full_attention"]], num_dense_layers=[0, 1],
+          num_experts=[3, 4], num_experts_per_tok=[2], moe_intermediate_size=[40, 56])),
+    ("qwen3_next", "Qwen3NextForCausalLM", dict(), dict(GROUPED, **DELTA, num_experts=[4, 6], num_experts_per_tok=[2, 3],
+     moe_intermediate_size=[48, 64], shared_expert_intermediate_size=[80], decoder_sparse_step=[1, 2])),
+    ("qwen3_5_text", "Qwen3_5ForCausalLM", dict(), dict(GROUPED, **DELTA, attention_bias=FLAG)),
     ("gpt2", "GPT2LMHeadModel", dict(n_embd=1600, n_layer=48, n_head=25), dict(GPT, tie_word_embeddings=FLAG)),
     ("gpt2", "GPT2ForSequenceClassification", dict(), dict(GPT, num_labels=[4])),
     ("gpt-sw3", "GPT2LMHeadModel", dict(n_embd=2048, n_layer=24, n_head=16, vocab_size=64000), GPT),
@@ -365,6 +430,15 @@ def inputs_of(model, config, tokens):
     return dict(input_ids=ids, **(dict(use_cache=False) if "use_cache" in takes else {}))
 
 
+def record_wrapped(kind, name, text, sizes, outer):
+    settings = {**outer, "text_config": {"model_type": text, **sizes}}
+    model, _ = build(kind, name, settings, "meta")
+    mine = [p for n, p in model.named_parameters() if "language_model" in n or "text_model" in n and "vision" not in n
+            or n.startswith("lm_head")]
+    return {"config": {"architectures": [name], "model_type": kind, **settings}, "parameters": sum(
+        p.numel() for p in mine)}
+
+
 def record(kind, name, settings, tokens):
     model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
     config_json = {"architectures": [name], "model_type": kind, **settings}
@@ -395,10 +469,16 @@ def main():
                 break
             settings = {key: rng.choice(values) for key, values in choices.items()}
             try:
-                rows.append(record(kind, name, settings, 24))
+                # Linear attention fills its last chunk of 64 tokens.
+                rows.append(record(kind, name, settings, 64 if "linear_num_key_heads" in settings else 24))
                 made += 1
             except Exception as error:  # what transformers itself refuses
                 print(f"{name}: {settings}: {type(error).__name__}: {error}", file=sys.stderr)
+    for kind, name, text, sizes in WRAPPED:
+        if only and kind not in only:
+            continue
+        for outer in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
+            rows.append(record_wrapped(kind, name, text, sizes, outer))
     head = {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     lines = ",\n".join(json.dumps(row) for row in rows)
     print(json.dumps(head)[:-1] + ', "models": [\n' + lines + "\n]}")

@@ -224,14 +224,15 @@ void ConfigObject::finish(UnknownKeys unknown) {
   for (const auto& [key, value] : json_->items()) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     const std::string path = full(key);
+    const std::string said = full(bare_or_quoted(key));  // nobody knows what is in it
     if (const KnownKey* const row = known_key(path)) {
       if (!value.is_null() && value != "auto") report(*row, key, value);
     } else if (unknown == UnknownKeys::listed) {
       const std::string near = did_you_mean(key, known_);
-      findings_.unknown.push_back(near.empty() ? path
-                                               : fmt::format("{} ({})", path, near.substr(2)));
+      findings_.unknown.push_back(near.empty() ? said
+                                               : fmt::format("{} ({})", said, near.substr(2)));
     } else {
-      findings_.fail(path, fmt::format("is no key of DeepSpeed{}", did_you_mean(key, known_)));
+      findings_.fail(said, fmt::format("is no key of DeepSpeed{}", did_you_mean(key, known_)));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/deepspeed/sections.h"
+#include "engine/text/json_reader.h"
 
 namespace tessera {
 namespace {
@@ -66,8 +67,8 @@ void read_type(ConfigObject& optimizer, ConfigObject& params, DeepSpeedConfig& c
     for (const OptimizerType& known : types) {
       all += fmt::format("{}{}", all.empty() ? "" : ", ", known.name);
     }
-    optimizer.fail("type",
-                   fmt::format("is {}, whose states are not known: choose one of {}", *given, all));
+    optimizer.fail("type", fmt::format("is {}, whose states are not known: choose one of {}",
+                                       bare_or_quoted(*given), all));
   } else {
     const bool sgd = type->states == 0;
     config.adam.states = sgd && has_momentum(params) ? 1 : type->states;

@@ -86,7 +86,8 @@ class BartBuilder {
  private:
   void finish() {
     if (head_ == "ForConditionalGeneration" || head_ == "MTModel" || causal_) {
-      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table_ + ".weight", false, false));
+      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table_ + ".weight", false, false,
+                      /*wide=*/false));
     } else if (head_ == "ForSequenceClassification") {
       for (const auto& [name, out] : {std::pair{"dense", s_.hidden}, {"out_proj", labels_}}) {
         const ModuleId id =

@@ -51,6 +51,10 @@ class DecoderBuilder {
     model.key_value_heads = b_.attention.key_value_heads;
     model.head_dim = b_.attention.head_dim;
     model.norm_epsilon = b_.epsilon;
+    if (b_.mixer.tensors.empty()) return;
+    model.cost_note =
+        "what layers that carry a state from token to token keep and move is estimated from their "
+        "shapes, as fused kernels would, and was compared with no measurement";
   }
 
   // Embeddings, and a final norm where that is registered before the blocks.
@@ -78,21 +82,29 @@ class DecoderBuilder {
   void block(std::int64_t number) {
     const auto place = static_cast<std::size_t>(number);
     const std::string path = at(b_.layers) + "." + std::to_string(number);
-    writer_.begin_block(path, b_.prefix + b_.block_class, hidden());
+    const bool mixes = place < b_.mixer_blocks.size() && b_.mixer_blocks[place];
+    const bool other = mixes && !b_.mixer_block_class.empty();
+    writer_.begin_block(path, b_.prefix + (other ? b_.mixer_block_class : b_.block_class),
+                        hidden());
+    // A mixer stands where attention would.
+    const auto its_own = [&](const std::string& word) {
+      return mixes && word == b_.attention.name ? b_.mixer.name : word;
+    };
     const bool dense =
         b_.experts.count == 0 || (place < b_.dense_blocks.size() && b_.dense_blocks[place]);
     std::map<std::string, std::vector<ModuleId>> parts;
     for (const std::string& word : words_of(b_.registered)) {
-      parts[word] = part(word, path, dense);
+      parts[its_own(word)] = part(its_own(word), path, dense);
     }
-    if (place < b_.windows.size()) {
+    if (place < b_.windows.size() && !mixes) {
       AttentionHeads& heads = cost(parts[b_.attention.name].front()).attention;
       heads.window = b_.windows[place];
       heads.chunked = b_.chunked;
     }
     if (b_.parallel) share_input(parts[b_.mlp.name].front());
+    if (b_.one_input) share_input(parts["post_attention_layernorm"].front());
     for (const std::string& word : words_of(b_.runs)) {
-      for (const ModuleId id : parts[word]) writer_.runs(id);
+      for (const ModuleId id : parts[its_own(word)]) writer_.runs(id);
     }
   }
 
@@ -106,6 +118,13 @@ class DecoderBuilder {
   // `halves` are both weights of an MLP without a module of its own.
   std::vector<ModuleId> part(const std::string& word, const std::string& path, bool dense) {
     const std::string full = path + "." + word;
+    if (word == b_.mixer.name && !b_.mixer.tensors.empty()) {
+      return {writer_.mixer(full, b_.mixer, hidden())};
+    }
+    // Experts beside an MLP have a name of their own.
+    if (word == b_.experts.name && word != b_.mlp.name) {
+      return {writer_.experts(full, b_.experts, hidden())};
+    }
     if (word == b_.attention.name) {
       return {writer_.attention(full, b_.attention, hidden(), b_.conv1d, b_.dropout)};
     }

@@ -28,7 +28,8 @@ struct LatentSizes {
   std::int64_t key_value = 0, no_position = 0, rotary = 0, value = 0;
 };
 
-/// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qn and kn, norms of queries
+/// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qg, queries and a
+/// gate for what leaves; qn and kn, norms of queries
 /// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; p, a
 /// projection of those, which the builder of its family counts; those of latent attention: qa, qan,
 /// qb, kva, kvan, kvb.
@@ -40,6 +41,7 @@ struct AttentionPart {
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
   std::int64_t buckets = 0;  // rows of the table of relative positions
   bool rotary = true, causal = true;
+  bool copied_values = false;     // of a fused projection, which need not stay as a whole then
   NormKind norm = NormKind::rms;  // of queries and keys
   bool wide_norms = false;        // of queries and keys over all heads, not one
   bool norm_per_head = false;     // each head has a norm of its own, in a list
@@ -75,6 +77,31 @@ struct ExpertsPart {
   bool router_bias = false, bias = false;
   bool shared_bias = false;      // of the expert that all tokens meet
   std::string corrections = {};  // a module of the router with a number per expert, not trained
+};
+
+/// A tensor or a small module of a mixer, in the order of registration.
+struct MixerTensor {
+  enum class Kind : std::uint8_t {
+    vector,       // a parameter [rows]
+    matrix,       // a parameter [rows, columns]
+    linear,       // from columns to rows
+    convolution,  // of `rows` channels, each for itself, `columns` tokens wide
+    norm,         // a weight [rows]
+  };
+  std::string name;
+  Kind kind = Kind::vector;
+  std::int64_t rows = 0, columns = 0;
+  bool bias = false;
+};
+
+/// What carries a state from token to token: state spaces (Mamba), linear attention, short
+/// convolutions. Blocks have it in the place of attention, or beside it.
+struct MixerPart {
+  std::string name = "mamba";
+  std::string class_name = "Mixer";  // behind the prefix
+  std::vector<MixerTensor> tensors = {};
+  double scan_flops = 0;  // per token, of products that are no weight's
+  double kept = 0;        // elements per token that backward needs, beside the input
 };
 
 struct Sizes {
@@ -114,13 +141,17 @@ struct Blueprint {
   AttentionPart attention = {};
   MlpPart mlp = {};
   ExpertsPart experts = {};
-  std::vector<bool> dense_blocks = {};     // beside experts: blocks with an MLP; empty: none
+  MixerPart mixer = {};
+  std::vector<bool> mixer_blocks = {};  // blocks with the mixer instead of attention; empty: none
+  std::string mixer_block_class = {};   // of those, `block_class` if empty
+  std::vector<bool> dense_blocks = {};  // beside experts: blocks with an MLP; empty: none
   std::vector<std::int64_t> windows = {};  // by block, 0: none; empty: none at all
   bool chunked = false;                    // windows do not slide
   NormKind norm = NormKind::rms;
   double epsilon = 1e-6;
   bool tied = false, head_bias = false, conv1d = false;
   bool parallel = false;      // attention and MLP have the same input
+  bool one_input = false;     // both of a block's norms do
   bool dropout = false;       // behind attention and MLP
   bool scaled_input = false;  // the embedding is multiplied
   bool capped_logits = false;

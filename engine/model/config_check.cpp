@@ -122,8 +122,9 @@ bool is_token(const std::string& key, const nlohmann::json& value) {
 // Families whose embedding is told which row pads.
 void check_padding(JsonReader& config, const std::string& model_type) {
   constexpr std::string_view untold =
-      " bloom clip_text_model codegen falcon gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gptj mpnet "
-      "hubert mpt mt5 openai-gpt siglip_text_model t5 umt5 wav2vec2 ";
+      " bloom clip_text_model codegen falcon falcon_mamba gpt-sw3 gpt2 gpt_bigcode gpt_neo "
+      "gpt_neox gptj mpnet hubert mamba mamba2 mpt mt5 openai-gpt siglip_text_model t5 umt5 "
+      "wav2vec2 ";
   if (untold.find(" " + model_type + " ") != std::string_view::npos) return;
   if (!config.has("pad_token_id") || !config.has("vocab_size")) return;
   const nlohmann::json& token = config.json()["pad_token_id"];
@@ -245,10 +246,9 @@ Status check_keys_read(JsonReader& config, const std::string& model_type, bool t
                                 in_quotes(name), in_quotes(meant)));
     }
     if (value.is_null()) continue;
-    constexpr std::size_t longest = 60, most = 1500;
+    constexpr std::size_t most = 1500;
     if (unknown.size() < most) {
-      unknown += (unknown.empty() ? "" : ", ") + name.substr(0, longest) +
-                 (name.size() > longest ? "..." : "");
+      unknown += (unknown.empty() ? "" : ", ") + bare_or_quoted(name);
     } else if (!unknown.ends_with(" ...")) {
       unknown += " and more ...";
     }

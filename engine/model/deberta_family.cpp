@@ -231,7 +231,7 @@ class DebertaBuilder {
       w_.runs(w_.linear(at + "transform.dense", s_.hidden, s_.width, true));
       w_.runs(w_.norm(at + "transform.LayerNorm", NormKind::layer, s_.width));
       w_.runs(w_.head(at + "decoder", s_.width, s_.vocabulary,
-                      base_ + "embeddings.word_embeddings.weight", true, false));
+                      base_ + "embeddings.word_embeddings.weight", true, false, /*wide=*/false));
     } else if (head_ == "ForSequenceClassification") {
       pool("pooler.dense", s_.hidden);
       pool("classifier", labels_);

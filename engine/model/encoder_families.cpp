@@ -136,7 +136,8 @@ class BertBuilder {
   void block(std::int64_t number) {
     const std::string path = base_ + n_.block_list + "." + std::to_string(number);
     w_.begin_block(path, distil() ? "TransformerBlock" : prefixed("Layer"), s_.hidden);
-    w_.runs(w_.attention(path + ".attention", attention(), s_.hidden, false, s_.dropout));
+    const bool drops = s_.dropout && !distil();  // that has none behind attention
+    w_.runs(w_.attention(path + ".attention", attention(), s_.hidden, false, drops));
     MlpPart mlp{.name = "ffn",
                 .class_name = "FFN",
                 .weights = "lin1:u lin2:d",
@@ -168,7 +169,8 @@ class BertBuilder {
     dense(transform, s_.width);
     w_.runs(w_.norm(norm, NormKind::layer, s_.width));
     w_.runs(w_.head(out, s_.width, s_.vocabulary,
-                    s_.tied ? base_ + "embeddings.word_embeddings.weight" : "", true, false));
+                    s_.tied ? base_ + "embeddings.word_embeddings.weight" : "", true, false,
+                    /*wide=*/false));
   }
 
   void finish() {

@@ -12,7 +12,8 @@ namespace {
 
 const char* const normed_heads = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
 
-// Sets what the list at `key` names to `value`.
+}  // namespace
+
 void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bool>& blocks) {
   const nlohmann::json& list = config.json()[key];
   const auto good = [&](const nlohmann::json& entry) {
@@ -24,13 +25,14 @@ void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bo
   for (const nlohmann::json& entry : list) blocks[entry.get<std::size_t>()] = value;
 }
 
-// Each `decoder_sparse_step`th block has experts, but for those that are listed.
 void read_sparse_step(JsonReader& config, Blueprint& b) {
   const std::int64_t step = config.integer("decoder_sparse_step", 1, 1);
   for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.dense_blocks.push_back((k + 1) % step != 0);
   if (!config.has("mlp_only_layers")) return;
   mark_blocks(config, "mlp_only_layers", true, b.dense_blocks);
 }
+
+namespace {
 
 void read_mixtral(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
@@ -111,6 +113,23 @@ std::vector<Family> of_qwen_and_others() {
                      .experts = {.count = 128, .per_token = 8, .inner = 768}},
        .attention_bias = "q k v o",
        .windows = {WindowStyle::chosen, 4096},
+       .read = read_qwen_moe},
+      {.model_type = "qwen3_vl_moe_text",
+       .blueprint = {.prefix = "Qwen3VLMoeText",
+                     .sizes = {.vocabulary = 151936,
+                               .hidden = 2048,
+                               .inner = 5632,
+                               .layers = 24,
+                               .heads = 16,
+                               .key_value_heads = 16,
+                               .positions = 128000},
+                     .attention = {.weights = normed_heads},
+                     .experts = {.count = 60,
+                                 .per_token = 4,
+                                 .inner = 1408,
+                                 .fused = true,
+                                 .transposed = true}},
+       .attention_bias = "q k v o",
        .read = read_qwen_moe},
       {.model_type = "qwen2_moe",
        .blueprint = {.prefix = "Qwen2Moe",

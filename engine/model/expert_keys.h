@@ -10,6 +10,12 @@ namespace tessera {
 /// ("num_experts|num_local_experts") and `used`.
 void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, const char* used);
 
+/// Sets what the list at `key` names to `value`.
+void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bool>& blocks);
+
+/// Each `decoder_sparse_step`th block has experts, but for those that `mlp_only_layers` lists.
+void read_sparse_step(JsonReader& config, Blueprint& b);
+
 /// The blocks that `mlp_layer_types` names, "dense" or "sparse", instead of those of
 /// `dense_blocks`.
 void read_layer_kinds(JsonReader& config, Blueprint& b);

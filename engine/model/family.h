@@ -60,6 +60,8 @@ const std::vector<Family>& normed_families();
 const std::vector<Family>& expert_families();
 const std::vector<Family>& latent_families();
 const std::vector<Family>& routed_families();
+const std::vector<Family>& state_space_families();
+const std::vector<Family>& linear_attention_families();
 
 /// A model that is no decoder alone.
 struct EncoderFamily {

@@ -104,7 +104,7 @@ void read_persimmon(JsonReader& config, Blueprint& b) {
 }
 
 void read_neox(JsonReader& config, Blueprint& b) {
-  config.boolean("use_parallel_residual", true);  // the same parts, either way
+  b.one_input = config.boolean("use_parallel_residual", true);  // the same parts, either way
   b.dropout = drops(config, "hidden_dropout", 0);
 }
 
@@ -322,7 +322,9 @@ std::vector<Family> with_fused_heads() {
             .embedding = "word_embeddings",
             .layers = "h",
             .final_norm = "ln_f",
-            .attention = {.name = "self_attention", .weights = "query_key_value:qkv dense:o"},
+            .attention = {.name = "self_attention",
+                          .weights = "query_key_value:qkv dense:o",
+                          .copied_values = true},
             .mlp = {.weights = four_to_one},
             .norm = NormKind::layer,
             .epsilon = 1e-5,

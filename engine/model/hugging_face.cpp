@@ -9,6 +9,7 @@
 #include "engine/model/config_check.h"
 #include "engine/model/family.h"
 #include "engine/model/part_writer.h"
+#include "engine/model/text_wrapper.h"
 #include "engine/text/nearest_word.h"
 
 namespace tessera {
@@ -24,16 +25,17 @@ struct MissingHeads {
 };
 constexpr MissingHeads missing_heads[] = {
     {"ForSequenceClassification ForTokenClassification ForQuestionAnswering",
-     "CLIPText CodeGen Cohere Cohere2 Dots1 Ernie4_5 Ernie4_5_Moe ExaoneMoe FlexOlmo Glm4Moe "
-     "Glm4MoeLite Granite GraniteMoe Jais2 Llama4Text Mellum MiniMaxM2 NanoChat Olmoe SiglipText "
-     "SolarOpen VaultGemma XGLM Youtu"},
+     "Bamba CLIPText CodeGen Cohere Cohere2 Dots1 Ernie4_5 Ernie4_5_Moe ExaoneMoe FalconH1 "
+     "FalconMamba FlexOlmo Glm4Moe Glm4MoeLite Granite GraniteMoe GraniteMoeHybrid Jais2 Lfm2 "
+     "Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 NanoChat Olmoe Qwen2VLText Qwen2_5_VLText "
+     "Qwen3VLMoeText Qwen3VLText SiglipText SolarOpen VaultGemma XGLM Youtu"},
     {"ForSequenceClassification ForQuestionAnswering", "Apertus"},
     {"ForTokenClassification ForQuestionAnswering",
-     "DeepseekV2 Gemma3 HunYuanDenseV1 MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
+     "DeepseekV2 Gemma3 HunYuanDenseV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
     {"ForTokenClassification", "GPTJ OPT"},
     {"ForQuestionAnswering",
-     "BioGpt DeepseekV3 GPTBigCode Gemma Gemma2 Glm Glm4 GptOss Helium Persimmon Phi Phi3 StableLm "
-     "Starcoder2"},
+     "BioGpt DeepseekV3 GPTBigCode Gemma Gemma2 Glm Glm4 GptOss Helium Persimmon Phi Phi3 "
+     "Qwen3_5 StableLm Starcoder2"},
 };
 
 // What builds the model of a config.json.
@@ -52,7 +54,8 @@ template <class Visit>
 void each_decoder(const Visit& visit) {
   for (const auto* families :
        {&dense_families(), &normed_families(), &gpt_families(), &plain_families(),
-        &expert_families(), &latent_families(), &routed_families()}) {
+        &expert_families(), &latent_families(), &routed_families(), &state_space_families(),
+        &linear_attention_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -116,21 +119,11 @@ std::vector<std::string> known_classes() {
   return out;
 }
 
-// Bare when it is a plain word, as nearly always.
-std::string word(const std::string& text) {
-  const bool plain = text.size() <= 60 && std::all_of(text.begin(), text.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                              (c >= '0' && c <= '9') || c == '_' || c == '-';
-                     });
-  return plain ? text : in_quotes(text);
-}
-
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
-  constexpr std::array<std::string_view, 16> beginnings = {
-      "Bamba", "FalconH1",  "FalconMamba", "GraniteMoeHybrid", "Jamba",   "KimiLinear",     "Lfm2",
-      "Mamba", "NemotronH", "OlmoHybrid",  "Qwen3Next",        "Qwen3_5", "RecurrentGemma", "Rwkv",
-      "Zamba", "xLSTM"};
+  constexpr std::array<std::string_view, 8> beginnings = {
+      "KimiLinear", "NemotronH",      "OlmoHybrid", "Qwen3_5Moe",
+      "Rwkv",       "RecurrentGemma", "Zamba",      "xLSTM"};
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](std::string_view begin) { return name.starts_with(begin); });
 }
@@ -141,15 +134,16 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                   fmt::format("{}: {} names {}, which has recurrent layers (state spaces, linear "
                               "attention, convolutions): their costs are not known here, make a "
                               "module tree of it with tools/export_torch_model.py",
-                              source, key, word(name)));
+                              source, key, bare_or_quoted(name)));
   }
   const std::vector<std::string> classes = known_classes();
   const std::vector<std::string_view> views(classes.begin(), classes.end());
-  return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}, which is no class of the {} families that "
-                            "docs/model-format.md lists{}; others: a module tree, made by "
-                            "tools/export_torch_model.py",
-                            source, key, word(name), classes.size(), did_you_mean(name, views)));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: {} names {}, which is no class of the {} families that "
+                  "docs/model-format.md lists{}; others: a module tree, made by "
+                  "tools/export_torch_model.py",
+                  source, key, bare_or_quoted(name), classes.size(), did_you_mean(name, views)));
 }
 
 // The first of "architectures", or "model_type" if there is none.
@@ -168,9 +162,10 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
   const std::string type = config.text("model_type", "");
   if (type.empty() || type == choice.model_type()) return;
   if (choice.decoder != nullptr && has_word(choice.decoder->other_names, type)) return;
-  config.fail("model_type", fmt::format("is {}, but architectures names {}, which is {}: one of "
-                                        "them is wrong",
-                                        word(type), word(architecture), choice.model_type()));
+  config.fail("model_type",
+              fmt::format("is {}, but architectures names {}, which is {}: one of "
+                          "them is wrong",
+                          bare_or_quoted(type), bare_or_quoted(architecture), choice.model_type()));
 }
 
 }  // namespace
@@ -233,6 +228,15 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                   fmt::format("{}: architectures is missing: expected a Hugging Face config.json "
                               "or a module tree with \"tessera_model\": 1",
                               source));
+  }
+  TESSERA_ASSIGN(const auto wrapped, wrapped_text(json, source, architecture));
+  if (wrapped) {
+    TESSERA_ASSIGN(Model model,
+                   hugging_face_model(wrapped->config, source + ": text_config", name));
+    model.warnings.insert(model.warnings.begin(), wrapped->warning);
+    model.mathematics.refused.push_back(fmt::format(
+        "real training knows language models, and not {}", bare_or_quoted(architecture)));
+    return model;
   }
   config.take_null_as_false();
   const Choice choice = choose(architecture, config.text("model_type", ""));

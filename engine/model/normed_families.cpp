@@ -125,6 +125,31 @@ std::vector<Family> of_helium_and_vaultgemma() {
   };
 }
 
+// The language models of Qwen's models of images.
+std::vector<Family> of_qwen_with_images() {
+  Blueprint second{.prefix = "Qwen2VLText",
+                   .sizes = {.vocabulary = 152064,
+                             .hidden = 8192,
+                             .inner = 29568,
+                             .layers = 80,
+                             .heads = 64,
+                             .key_value_heads = 8,
+                             .positions = 32768},
+                   .attention = {.biases = "q k v"},
+                   .epsilon = 1e-5};
+  Blueprint newer = second;
+  newer.prefix = "Qwen2_5_VLText";
+  return {
+      {.model_type = "qwen2_vl_text", .blueprint = second, .windows = {WindowStyle::after, 4096}},
+      {.model_type = "qwen2_5_vl_text", .blueprint = newer, .windows = {WindowStyle::after, 4096}},
+      {.model_type = "qwen3_vl_text",
+       .blueprint =
+           {.prefix = "Qwen3VLText",
+            .sizes = {.vocabulary = 151936, .inner = 22016, .head_dim = 128, .positions = 128000},
+            .attention = {.weights = normed_head_weights}},
+       .attention_bias = "q k v o"}};
+}
+
 // Norms behind attention and MLP instead of before them.
 std::vector<Family> with_norms_at_the_end() {
   Blueprint olmo3{.prefix = "Olmo3",
@@ -208,7 +233,8 @@ std::vector<Family> without_gates() {
 const std::vector<Family>& normed_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_gates();
-    for (auto* more : {of_helium_and_vaultgemma, with_norms_at_the_end, without_gates}) {
+    for (auto* more :
+         {of_helium_and_vaultgemma, of_qwen_with_images, with_norms_at_the_end, without_gates}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

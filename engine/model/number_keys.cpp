@@ -11,6 +11,31 @@ using Kind = NumberKind;
 // Attributes of the configuration classes of transformers 5.23; names that older versions wrote and
 // no class has any more belong to all.
 constexpr NumberKey keys[] = {
+    {"attention_in_multiplier", Kind::number, "falcon_h1"},
+    {"attention_out_multiplier", Kind::number, "falcon_h1"},
+    {"key_multiplier", Kind::number, "falcon_h1"},
+    {"lm_head_multiplier", Kind::number, "falcon_h1"},
+    {"mamba_norm_before_gate", Kind::flag, "falcon_h1"},
+    {"mixer_rms_eps", Kind::positive, "falcon_mamba"},
+    {"mlp_multipliers", Kind::numbers, "falcon_h1"},
+    {"num_logits_to_keep", Kind::number, ""},
+    {"rescale_prenorm_residual", Kind::flag, "mamba falcon_mamba mamba2"},
+    {"residual_in_fp32", Kind::flag, ""},
+    {"ssm_in_multiplier", Kind::number, "falcon_h1"},
+    {"ssm_multipliers", Kind::numbers, "falcon_h1"},
+    {"ssm_out_multiplier", Kind::number, "falcon_h1"},
+    {"time_step_floor", Kind::number, "mamba falcon_mamba mamba2"},
+    {"time_step_init_scheme", Kind::word, "mamba falcon_mamba"},
+    {"time_step_limit", Kind::numbers, "mamba2 bamba granitemoehybrid falcon_h1"},
+    {"time_step_max", Kind::number, "mamba falcon_mamba mamba2"},
+    {"time_step_min", Kind::number, "mamba falcon_mamba mamba2"},
+    {"time_step_rank", Kind::scalar, "mamba2"},
+    {"time_step_scale", Kind::number, "mamba falcon_mamba"},
+    {"use_associative_scan", Kind::flag, "mamba falcon_mamba jamba"},
+    {"use_expert_bias", Kind::flag, "lfm2_moe"},
+    {"use_mamba_kernels", Kind::flag, "jamba"},
+    {"use_mambapy", Kind::flag, "mamba falcon_mamba jamba"},
+    {"z_loss_coefficient", Kind::number, "bamba"},
     {"activation", Kind::activation, "falcon distilbert"},
     {"activation_dropout", Kind::share,
      "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
@@ -68,15 +93,16 @@ constexpr NumberKey keys[] = {
     {"apply_spec_augment", Kind::flag, "whisper wav2vec2 hubert"},
     {"attention_dropout", Kind::share,
      "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
-     "cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral qwen2_moe "
-     "qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert whisper seed_oss "
-     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus "
-     "glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 "
-     "nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo persimmon "
-     "bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm "
-     "clip_text_model clip_vision_model siglip_text_model siglip_vision_model modernbert "
-     "wav2vec2 hubert"},
-    {"attention_multiplier", Kind::number, "granite granitemoe"},
+     "cohere2 glm glm4 stablelm starcoder2 gpt_neox opt bloom falcon mixtral qwen2_moe qwen3_moe "
+     "olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text distilbert whisper seed_oss "
+     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee nemotron apertus glm4_moe "
+     "dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 nanochat "
+     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum gpt_neo persimmon bart mbart "
+     "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm clip_text_model "
+     "clip_vision_model siglip_text_model siglip_vision_model modernbert wav2vec2 hubert jamba "
+     "bamba granitemoehybrid falcon_h1 qwen3_next qwen3_5_text qwen2_vl_text qwen2_5_vl_text "
+     "qwen3_vl_text qwen3_vl_moe_text"},
+    {"attention_multiplier", Kind::number, "granite granitemoe granitemoehybrid"},
     {"attention_probs_dropout_prob", Kind::share,
      "bert roberta vit xlm-roberta camembert data2vec-text electra mpnet deberta-v2 deit dinov2 "
      "biogpt"},
@@ -106,7 +132,7 @@ constexpr NumberKey keys[] = {
     {"dim_model_base", Kind::number, "minicpm3"},
     {"scale_depth", Kind::number, "minicpm3"},
     {"scale_emb", Kind::number, "minicpm3"},
-    {"embedding_multiplier", Kind::number, "granite granitemoe"},
+    {"embedding_multiplier", Kind::number, "granite granitemoe granitemoehybrid falcon_h1"},
     {"encoder_layerdrop", Kind::share,
      "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp"},
     {"encoder_stride", Kind::number, "vit deit"},
@@ -130,14 +156,15 @@ constexpr NumberKey keys[] = {
     {"num_key_value_heads", Kind::number, "gpt_bigcode"},
     {"resid_pdrop", Kind::share, "phi phi3 mpt"},
     {"hidden_act", Kind::activation,
-     "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm glm4 "
-     "stablelm starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 "
-     "gpt_oss llama4_text bert roberta vit ernie4_5 seed_oss hunyuan_v1_dense ministral "
-     "ministral3 helium olmo3 exaone4 arcee nemotron ernie4_5_moe glm4_moe dots1 granitemoe "
-     "minimax_m2 phimoe flex_olmo exaone internlm3 jais2 nanochat glm4_moe_lite youtu minicpm3 "
-     "solar_open exaone_moe mellum persimmon xlm-roberta camembert data2vec-text electra mpnet "
-     "deberta-v2 deit dinov2 biogpt clip_text_model clip_vision_model siglip_text_model "
-     "siglip_vision_model wav2vec2 hubert"},
+     "llama mistral qwen2 qwen3 gemma phi phi3 olmo olmo2 granite cohere cohere2 glm glm4 stablelm "
+     "starcoder2 gpt_neox mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss "
+     "llama4_text bert roberta vit ernie4_5 seed_oss hunyuan_v1_dense ministral ministral3 helium "
+     "olmo3 exaone4 arcee nemotron ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe "
+     "flex_olmo exaone internlm3 jais2 nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe "
+     "mellum persimmon xlm-roberta camembert data2vec-text electra mpnet deberta-v2 deit dinov2 "
+     "biogpt clip_text_model clip_vision_model siglip_text_model siglip_vision_model wav2vec2 "
+     "hubert jamba bamba granitemoehybrid falcon_h1 qwen3_next qwen3_5_text qwen2_vl_text "
+     "qwen2_5_vl_text qwen3_vl_text qwen3_vl_moe_text mamba falcon_mamba mamba2"},
     {"hidden_activation", Kind::activation, "gemma2 gemma3_text vaultgemma modernbert"},
     {"init_device", Kind::word, "mpt"},
     {"init_std", Kind::number,
@@ -154,7 +181,7 @@ constexpr NumberKey keys[] = {
     {"layerdrop", Kind::share, "opt xglm biogpt wav2vec2 hubert"},
     {"learned_pos_emb", Kind::flag, "mpt"},
     {"logit_scale", Kind::scalar, "cohere cohere2 mpt"},
-    {"logits_scaling", Kind::number, "granite granitemoe"},
+    {"logits_scaling", Kind::number, "granite granitemoe granitemoehybrid"},
     {"mask_feature_length", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_feature_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_feature_prob", Kind::number, "whisper"},
@@ -162,7 +189,7 @@ constexpr NumberKey keys[] = {
     {"mask_time_min_masks", Kind::number, "whisper wav2vec2 hubert"},
     {"mask_time_prob", Kind::number, "whisper"},
     {"max_sequence_length", Kind::number, ""},
-    {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe"},
+    {"max_window_layers", Kind::number, "qwen2 qwen3 qwen2_moe qwen2_vl_text qwen2_5_vl_text"},
     {"median_filter_width", Kind::number, "whisper"},
     {"n_group", Kind::number,
      "deepseek_v2 deepseek_v3 glm4_moe dots1 glm4_moe_lite solar_open exaone_moe"},
@@ -170,7 +197,7 @@ constexpr NumberKey keys[] = {
     {"no_rope_layers", Kind::list, "llama4_text"},
     {"norm_topk_prob", Kind::flag,
      "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 glm4_moe dots1 flex_olmo glm4_moe_lite "
-     "solar_open exaone_moe mellum"},
+     "solar_open exaone_moe mellum lfm2_moe qwen3_next"},
     {"norm_type", Kind::word, "mpt"},
     {"num_mtp_layers", Kind::number, "deepseek_v3 mellum"},
     {"num_nextn_predict_layers", Kind::number, "deepseek_v3 glm4_moe mellum glm4_moe_lite"},
@@ -185,13 +212,15 @@ constexpr NumberKey keys[] = {
     {"query_pre_attn_scalar", Kind::number, "gemma2 gemma3_text vaultgemma"},
     {"relative_attention_max_distance", Kind::number, "t5 mt5 umt5"},
     {"residual_dropout", Kind::share, "starcoder2"},
-    {"residual_multiplier", Kind::number, "granite granitemoe"},
+    {"residual_multiplier", Kind::number, "granite granitemoe granitemoehybrid"},
     {"rms_norm_eps", Kind::positive,
-     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi3 olmo2 granite glm glm4 "
-     "mixtral qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text "
-     "ernie4_5 seed_oss hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee "
-     "apertus ernie4_5_moe glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 "
-     "vaultgemma nanochat glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum"},
+     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi3 olmo2 granite glm glm4 mixtral "
+     "qwen2_moe qwen3_moe olmoe deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss "
+     "hunyuan_v1_dense ministral ministral3 helium olmo3 exaone4 arcee apertus ernie4_5_moe "
+     "glm4_moe dots1 granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma nanochat "
+     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum jamba bamba granitemoehybrid "
+     "falcon_h1 qwen3_next qwen3_5_text qwen2_vl_text qwen2_5_vl_text qwen3_vl_text "
+     "qwen3_vl_moe_text"},
     {"rope_embed_fraction", Kind::number, ""},
     {"rope_interleave", Kind::flag, "deepseek_v3 glm4_moe_lite youtu"},
     {"rope_local_base_freq", Kind::number, ""},
@@ -201,7 +230,9 @@ constexpr NumberKey keys[] = {
      "deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss hunyuan_v1_dense ministral "
      "ministral3 helium olmo3 exaone4 arcee nemotron apertus ernie4_5_moe glm4_moe dots1 "
      "granitemoe minimax_m2 phimoe flex_olmo exaone internlm3 vaultgemma jais2 nanochat "
-     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum persimmon modernbert"},
+     "glm4_moe_lite youtu minicpm3 solar_open exaone_moe mellum persimmon modernbert bamba "
+     "granitemoehybrid falcon_h1 qwen3_next qwen3_5_text qwen2_vl_text qwen2_5_vl_text "
+     "qwen3_vl_text qwen3_vl_moe_text lfm2 lfm2_moe"},
     {"rope_pct", Kind::number, ""},
     {"rope_scaling", Kind::object, ""},
     {"rope_theta", Kind::number, ""},
@@ -211,7 +242,7 @@ constexpr NumberKey keys[] = {
     {"rotary_pct", Kind::number, ""},
     {"rotary_scaling_factor", Kind::number, ""},
     {"routed_scaling_factor", Kind::number,
-     "deepseek_v2 deepseek_v3 glm4_moe dots1 glm4_moe_lite solar_open exaone_moe"},
+     "deepseek_v2 deepseek_v3 glm4_moe dots1 glm4_moe_lite solar_open exaone_moe lfm2_moe"},
     {"scale_attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"scale_attn_by_inverse_layer_idx", Kind::flag, "gpt2"},
     {"scale_attn_weights", Kind::flag, "gpt2 gpt_bigcode"},
@@ -222,9 +253,9 @@ constexpr NumberKey keys[] = {
     {"seq_classif_dropout", Kind::share, "distilbert"},
     {"sinusoidal_pos_embds", Kind::flag, "distilbert"},
     {"sliding_window", Kind::number,
-     "mistral qwen2 qwen3 gemma2 gemma3_text phi3 cohere2 starcoder2 mixtral qwen2_moe "
-     "qwen3_moe gpt_oss ministral ministral3 olmo3 exaone4 phimoe dots1 vaultgemma exaone_moe "
-     "mellum"},
+     "mistral qwen2 qwen3 gemma2 gemma3_text phi3 cohere2 starcoder2 mixtral qwen2_moe qwen3_moe "
+     "gpt_oss ministral ministral3 olmo3 exaone4 phimoe dots1 vaultgemma exaone_moe mellum "
+     "qwen2_vl_text qwen2_5_vl_text qwen3_vl_moe_text"},
     {"slow_but_exact", Kind::flag, "bloom"},
     {"suppress_tokens", Kind::list, "whisper"},
     {"swiglu_alpha", Kind::number, "gpt_oss"},
@@ -234,7 +265,8 @@ constexpr NumberKey keys[] = {
     {"topk_method", Kind::word, "deepseek_v2"},
     {"type_vocab_size", Kind::number, "bert roberta xlm-roberta camembert data2vec-text"},
     {"use_bidirectional_attention", Kind::scalar, "gemma gemma2 gemma3_text"},
-    {"use_sliding_window", Kind::flag, "qwen2 qwen3 qwen2_moe qwen3_moe"},
+    {"use_sliding_window", Kind::flag,
+     "qwen2 qwen3 qwen2_moe qwen3_moe qwen2_vl_text qwen2_5_vl_text"},
     {"use_weighted_layer_sum", Kind::flag, "whisper"},
     {"word_embed_proj_dim", Kind::number, "opt"},
 };
@@ -266,7 +298,8 @@ constexpr std::string_view activations[] = {"gelu",
 // Words that a class takes beside numbers.
 bool in_words(const NumberKey& key, const nlohmann::json& value) {
   return (key.name == "logit_scale" && value == "inv_sqrt_d_model") ||
-         (key.name == "use_bidirectional_attention" && (value == "all" || value == "vision"));
+         (key.name == "use_bidirectional_attention" && (value == "all" || value == "vision")) ||
+         (key.name == "time_step_rank" && value == "auto");
 }
 
 }  // namespace
@@ -307,6 +340,11 @@ const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
                  : "must be a number that is not negative, or true or false";
     case Kind::object: return value.is_object() ? nullptr : "must be an object {...}";
     case Kind::list: return value.is_array() ? nullptr : "must be a list";
+    case Kind::numbers:
+      return value.is_array() && std::all_of(value.begin(), value.end(),
+                                             [](const auto& one) { return one.is_number(); })
+                 ? nullptr
+                 : "must be a list of numbers";
   }
   return nullptr;
 }

@@ -18,6 +18,7 @@ enum class NumberKind {
   scalar,  // a number or a flag
   object,
   list,
+  numbers,  // a list of them
 };
 
 struct NumberKey {

@@ -85,10 +85,16 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 2 * element * (q + kv);
   }
   cost.kernels += (part.rotary ? 2 : 0) + (dropout ? 1 : 0) + (normed || latent ? 2 : 0);
+  if (part.weights.find(":qg") != std::string::npos) {  // the gate, and what it multiplies
+    cost.activation_bytes.linear += 2 * element * q;
+    cost.elementwise_bytes.linear += 3 * element * q;
+    ++cost.kernels;
+  }
   if (part.weights.find(":qkv") != std::string::npos) {
     ++cost.kernels;  // apart
     // Values are a view of what was projected, which stays as a whole beside rotated q and k.
-    if (part.rotary) cost.activation_bytes.linear += element * (q + kv);
+    const bool whole = part.rotary && !part.copied_values;
+    if (whole) cost.activation_bytes.linear += element * (q + kv);
   }
   return cost;
 }
@@ -148,6 +154,30 @@ ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   return cost;
 }
 
+ModuleCost mixer_cost(const MixerPart& part, std::int64_t hidden) {
+  using Kind = MixerTensor::Kind;
+  const double h = real(hidden);
+  ModuleCost cost{.matmul_flops = per_token(part.scan_flops),
+                  .attention_flops = {},
+                  // What is kept is written and read again; the residual sum.
+                  .elementwise_bytes = per_token(element * (2 * part.kept + 3 * h)),
+                  .activation_bytes = per_token(element * (h + part.kept)),
+                  .kernels = 3};
+  for (const MixerTensor& tensor : part.tensors) {
+    if (tensor.kind == Kind::linear) {
+      cost.linears.push_back({tensor.columns, tensor.rows});
+      ++cost.kernels;
+    }
+    if (tensor.kind != Kind::convolution) continue;
+    const double flops = 2 * real(tensor.rows) * real(tensor.columns);
+    cost.matmul_flops.linear += flops;
+    cost.matmul_flops.constant += flops * real(tensor.columns - 1);  // padding before the first
+    ++cost.kernels;
+  }
+  cost.matmul_flops.linear += flops_of_all(cost.linears);
+  return cost;
+}
+
 ModuleCost linear_cost(LinearShape linear) {
   return {.matmul_flops = per_token(2 * real(linear.in) * real(linear.out)),
           .attention_flops = {},
@@ -156,16 +186,17 @@ ModuleCost linear_cost(LinearShape linear) {
           .linears = {linear}};
 }
 
-ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped) {
+ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped, bool wide) {
   const double v = real(vocabulary);
-  ModuleCost cost{
-      .matmul_flops = per_token(2 * real(hidden) * v),
-      .attention_flops = {},
-      .elementwise_bytes = per_token((2 + 4 + 4 + 4) * v),            // cast, softmax, loss
-      .activation_bytes = per_token(element * real(hidden) + 6 * v),  // bf16 and fp32 logits
-      .kernels = 4,
-      .linears = {{hidden, vocabulary}},
-      .logits = v};
+  const double logit = wide ? 4 : element;  // bytes
+  ModuleCost cost{.matmul_flops = per_token(2 * real(hidden) * v),
+                  .attention_flops = {},
+                  .elementwise_bytes = per_token((2 + 3 * logit) * v),  // cast, softmax, loss
+                  // Logits, and what the softmax gives.
+                  .activation_bytes = per_token(element * real(hidden) + (element + logit) * v),
+                  .kernels = 4,
+                  .linears = {{hidden, vocabulary}},
+                  .logits = v};
   if (capped) {  // divided, bent by tanh, which keeps its output, multiplied
     cost.elementwise_bytes.linear += 6 * element * v;
     cost.activation_bytes.linear += element * v;

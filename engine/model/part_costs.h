@@ -26,10 +26,13 @@ ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden
 ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool relu = false);
 ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden);
 
+ModuleCost mixer_cost(const MixerPart& part, std::int64_t hidden);
+
 /// A matmul whose input and output are kept by nobody else.
 ModuleCost linear_cost(LinearShape linear);
 /// A head over a vocabulary, with the loss.
-ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped);
+/// `wide`: the loss is computed of float32 logits, as those of decoders are.
+ModuleCost head_cost(std::int64_t hidden, std::int64_t vocabulary, bool capped, bool wide);
 
 /// Costs of both, as of one module.
 ModuleCost operator+(ModuleCost a, const ModuleCost& b);

@@ -178,6 +178,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "o") in = latent ? a.heads * a.latent.value : q;
     if (role == "o") out = hidden;
     if (role == "qkv") out = q + 2 * kv;
+    if (role == "qg") out = 2 * q;
     if (role == "q" && out == 0) out = q;
     if (role == "k" || role == "v") out = kv;
     if (role == "p") projection(own, hidden, q, lists_role(a.biases, role));
@@ -296,8 +297,28 @@ ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std:
   return id;
 }
 
+ModuleId PartWriter::mixer(const std::string& path, const MixerPart& m, std::int64_t hidden) {
+  using Kind = MixerTensor::Kind;
+  const ModuleId id = part(path, prefix_ + m.class_name);
+  for (const MixerTensor& tensor : m.tensors) {
+    switch (tensor.kind) {
+      case Kind::vector: tree_.parameter(tensor.name, {tensor.rows}); break;
+      case Kind::matrix: tree_.parameter(tensor.name, {tensor.rows, tensor.columns}); break;
+      case Kind::linear: projection(tensor.name, tensor.columns, tensor.rows, tensor.bias); break;
+      case Kind::norm: norm_weights(tensor.name, NormKind::rms, tensor.rows); break;
+      case Kind::convolution:
+        tree_.open(tensor.name, "Conv1d");
+        tree_.parameter("weight", {tensor.rows, 1, tensor.columns});
+        if (tensor.bias) tree_.parameter("bias", {tensor.rows});
+        tree_.close();
+    }
+  }
+  tree_.module(id).cost = mixer_cost(m, hidden);
+  return id;
+}
+
 ModuleId PartWriter::head(const std::string& path, std::int64_t hidden, std::int64_t rows,
-                          const std::string& tied_to, bool bias, bool capped) {
+                          const std::string& tied_to, bool bias, bool capped, bool wide) {
   const ModuleId id = part(path, "Linear");
   if (!tied_to.empty()) {
     const ParameterId owner = model().find_parameter(tied_to);
@@ -307,7 +328,7 @@ ModuleId PartWriter::head(const std::string& path, std::int64_t hidden, std::int
     tree_.parameter("weight", {rows, hidden});
   }
   if (bias) tree_.parameter("bias", {rows});
-  tree_.module(id).cost = head_cost(hidden, rows, capped);
+  tree_.module(id).cost = head_cost(hidden, rows, capped, wide);
   return id;
 }
 

@@ -48,9 +48,10 @@ class PartWriter {
   ModuleId mlp(const std::string& path, const MlpPart& part, std::int64_t hidden, bool conv1d,
                bool dropout);
   ModuleId experts(const std::string& path, const ExpertsPart& part, std::int64_t hidden);
+  ModuleId mixer(const std::string& path, const MixerPart& part, std::int64_t hidden);
   /// A head over the vocabulary; `tied_to`: its weight is that parameter, if not "".
   ModuleId head(const std::string& path, std::int64_t hidden, std::int64_t rows,
-                const std::string& tied_to, bool bias, bool capped);
+                const std::string& tied_to, bool bias, bool capped, bool wide = true);
 
   void begin_block(const std::string& path, const std::string& class_name, std::int64_t hidden);
   void runs(ModuleId id) { model().forward.push_back(id); }

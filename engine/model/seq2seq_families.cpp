@@ -89,7 +89,8 @@ class T5Builder {
 
   void finish() {
     if (head_ == "ForConditionalGeneration") {
-      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, "shared.weight", false, false));
+      w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, "shared.weight", false, false,
+                      /*wide=*/false));
     } else if (head_ == "ForTokenClassification") {
       w_.runs(w_.linear("classifier", s_.hidden, labels_, true));
     } else if (head_ == "ForSequenceClassification") {
@@ -192,7 +193,8 @@ class WhisperBuilder {
     decoder();
     if (head_ == "ForConditionalGeneration") {
       const std::string table = "model.decoder.embed_tokens.weight";
-      w_.runs(w_.head("proj_out", s_.hidden, s_.vocabulary, s_.tied ? table : "", false, false));
+      w_.runs(w_.head("proj_out", s_.hidden, s_.vocabulary, s_.tied ? table : "", false, false,
+                      /*wide=*/false));
     }
     return w_.take();
   }

@@ -191,7 +191,8 @@ class CostFinder {
     const ModuleKind kind = kind_of(m, own(id));
     if (!known) m.cost = one(id, kind);
     if (kind.out > 0 && (kind.name != KindName::norm || width_ == 0)) width_ = kind.out;
-    if (!known && kind.name == KindName::other && !m.children.empty()) m.cost.kernels = 0;
+    const bool around = kind.name == KindName::other && !m.children.empty();
+    if (!known && around && !stated_[id.index()].kernels) m.cost.kernels = 0;
     if (stated_[id.index()].flops) {
       mark_below(id);
       return m.cost;
@@ -215,8 +216,9 @@ class CostFinder {
 
   ModuleCost one(ModuleId id, const ModuleKind& kind) {
     const StatedCosts& said = stated_[id.index()];
-    ModuleCost cost =
-        id == head_ && !said.any() ? head_cost(kind.in, kind.out, false) : kind_cost(kind, width_);
+    ModuleCost cost = id == head_ && !said.any()
+                          ? head_cost(kind.in, kind.out, false, /*wide=*/true)
+                          : kind_cost(kind, width_);
     if (const ModuleId around = group_around(id); around.valid()) join(id, kind, around, cost);
     const bool runs = cost.matmul_flops.linear + cost.elementwise_bytes.linear > 0;
     if (runs && !(said.flops && said.activations)) {

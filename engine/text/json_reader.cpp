@@ -99,6 +99,15 @@ std::string shown_value(const nlohmann::json& value) {
 
 std::string in_quotes(std::string_view text) { return shown_value(std::string(text)); }
 
+std::string bare_or_quoted(std::string_view text) {
+  const bool plain =
+      !text.empty() && text.size() <= 60 && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-' || c == '.';
+      });
+  return plain ? std::string(text) : in_quotes(text);
+}
+
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return Status(Code::invalid_argument,

@@ -29,6 +29,9 @@ Result<nlohmann::json> parse_commented_json(std::string_view text, const std::st
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
 std::string in_quotes(std::string_view text);
 
+/// The same, and without quotes where it is a plain word, as nearly always.
+std::string bare_or_quoted(std::string_view text);
+
 /// `value` as a message shows it: one line, shortened.
 std::string shown_value(const nlohmann::json& value);
 

@@ -84,6 +84,9 @@ class PlanEntry {
       const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
       const Status set = set_override(settings_, key, text);
       if (!set.ok()) return bad(set.message());
+      if (value.is_string() && nlohmann::json::accept(text)) {
+        return bad(fmt::format("{} must not be in quotes, found {}", key, in_quotes(text)));
+      }
     }
     if (by_path_.has_value() == by_class_.has_value()) {
       return bad("give either \"modules\", a path that may have *, or \"class\"");

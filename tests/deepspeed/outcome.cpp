@@ -39,7 +39,11 @@ bool Outcome::says(const std::string& path) const {
 }
 
 Outcome outcome_of(const nlohmann::json& config, Rank ranks) {
-  const auto read = parse_deepspeed_config(config.dump(), "ds.json", ranks);
+  return outcome_of_text(config.dump(), ranks);
+}
+
+Outcome outcome_of_text(const std::string& text, Rank ranks) {
+  const auto read = parse_deepspeed_config(text, "ds.json", ranks);
   Outcome outcome{.refused = !read.ok(), .message = read.status().message()};
   if (!read.ok()) return outcome;
   outcome.decided = decided(*read);

@@ -20,5 +20,6 @@ struct Outcome {
 };
 
 Outcome outcome_of(const nlohmann::json& config, Rank ranks = 8);
+Outcome outcome_of_text(const std::string& text, Rank ranks = 8);
 
 }  // namespace tessera::test

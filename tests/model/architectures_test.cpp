@@ -31,8 +31,9 @@ TEST_CASE("models of published architectures have the parameters that transforme
     CHECK(model->parameter_count().value == row["parameters"].get<std::int64_t>());
     const auto type = row["config"]["model_type"].get<std::string>();
     const bool ties_anyway = type.ends_with("t5");  // and says so
-    CHECK((model->warnings.empty() || ties_anyway));
-    families.insert(type);
+    const bool wrapped = row["config"].contains("text_config");
+    CHECK((model->warnings.empty() != wrapped || ties_anyway));
+    if (!wrapped) families.insert(type);
   }
   const auto says = [&](const char* page, const std::string& words) {
     std::ifstream file(std::string(TESSERA_SOURCE_DIR) + page);
@@ -160,7 +161,6 @@ TEST_CASE("their forward FLOPs are those that torch counts", "[model][cost]") {
 }
 
 TEST_CASE("what their activations take is what torch keeps for backward", "[model][cost]") {
-  int near = 0;
   for (const nlohmann::json& row : recorded("activations")) {
     const std::string text = row["config"].dump();
     INFO(text);
@@ -169,11 +169,8 @@ TEST_CASE("what their activations take is what torch keeps for backward", "[mode
     const Bytes kept = activation_bytes_per_sample(*model, row["tokens"].get<std::int64_t>(),
                                                    ActivationCheckpointing::none);
     const auto measured = row["bytes"].get<double>();
-    const auto formula = static_cast<double>(kept.value);
-    CHECK(formula == Approx(measured).epsilon(0.06));  // Phi's copies of heads are not counted
-    near += formula == Approx(measured).epsilon(0.05) ? 1 : 0;
+    CHECK(static_cast<double>(kept.value) == Approx(measured).epsilon(0.05));
   }
-  CHECK(near >= 30);
 }
 
 TEST_CASE("attention to a window costs the pairs of tokens in it", "[model][cost]") {

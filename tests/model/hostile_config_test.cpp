@@ -80,8 +80,9 @@ bool matters(const std::string& key) {
 }
 
 // Any word may be one of theirs, and changes nothing here.
-const std::set<std::string> free_words = {"ctc_loss_reduction", "init_device", "norm_type",
-                                          "topk_method"};
+const std::set<std::string> free_words = {
+    "ctc_loss_reduction",      "init_device",           "norm_type",
+    "position_embedding_type", "time_step_init_scheme", "topk_method"};
 
 Json misspelt(const Json& config, const std::string& key) {
   Json out = config;

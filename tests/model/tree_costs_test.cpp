@@ -119,6 +119,15 @@ double elementwise(const Model& model, std::int64_t tokens) {
   return bytes;
 }
 
+TEST_CASE("a container launches as many kernels as it states", "[model][tree][cost]") {
+  const Model tree = test::parsed(R"({"tessera_model": 1, "name": "t", "root": {"class": "Net",
+    "modules": [{"name": "a", "class": "Attention", "flops_per_sample": [0, 32, 0],
+    "activation_bytes_per_sample": [0, 16, 0], "elementwise_bytes_per_sample": [0, 8, 0],
+    "kernels": 9, "modules": [{"name": "q", "class": "Linear", "parameters":
+    [{"name": "weight", "shape": [4, 4]}]}]}]}, "forward": ["a"]})");
+  CHECK(tree.module(tree.find_module("a")).cost.kernels == 9);
+}
+
 TEST_CASE("an exported model is that of its config.json", "[model][tree][cost]") {
   const auto known = load_model(exported("qwen3-small/config.json"));
   const auto tree = load_model(exported("qwen3-small/tree.json"));
