@@ -4,8 +4,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,7 +63,13 @@ struct FakeComm {
   std::size_t started = 0;  // collectives
   int splits = 0;
   int closing = 0;  // finalized
-  int busy = 0;     // looks until the last call is over
+  int busy = 0;     // looks until the last split or registration is over
+  /// A collective that NCCL's thread still enqueues, and for how many calls of this rank.
+  struct Launching {
+    std::function<int()> enqueue;
+    int calls = 0;
+  };
+  std::optional<Launching> launching;
   // Handles that NCCL's thread fills in when that call is over.
   std::vector<std::pair<NcclComm*, FakeComm*>> splitting;
   std::vector<std::pair<NcclWindow*, int>> registering;
@@ -96,7 +104,9 @@ class FakeCollective final : public Meeting {
 class FakeNccl {
  public:
   FakeNccl(int devices, std::uint64_t seed)
-      : random_(seed), order_(static_cast<std::size_t>(devices)) {}
+      : random_(seed),
+        order_(static_cast<std::size_t>(devices)),
+        in_vain_(static_cast<std::size_t>(devices)) {}
 
   std::string unique_id() { return "world " + std::to_string(++ids_); }
   /// Null: another rank has this device, which NCCL refuses.
@@ -108,6 +118,13 @@ class FakeNccl {
   int state(FakeComm& comm);
   /// Whether another call may be made of it (ncclCommEnsureReady).
   bool ready(const FakeComm& comm) const;
+  /// Takes a collective whose `enqueue` NCCL's thread calls after so many calls of its rank.
+  void launch(FakeComm& comm, int calls, std::function<int()> enqueue);
+  /// NCCL's threads of a device go on, whether anybody looks at their communicators or not.
+  void work(int device);
+  bool is_launching(int device) const;
+  /// How often a device's rank has looked at a collective that was not enqueued yet.
+  int looks_in_vain(int device) const { return in_vain_[static_cast<std::size_t>(device)]; }
   void finalize(FakeComm& comm);
   void destroy(FakeComm* comm, FakeStreams& streams);
   NcclOp create_operator(FakeComm& comm, float factor);
@@ -126,7 +143,8 @@ class FakeNccl {
     std::map<FakeComm*, CollectiveCall> calls;
   };
   Batch& batch(int rank) { return batches_[rank]; }
-  bool delays() { return random_.chance(25); }
+  /// For how many calls of its rank NCCL's thread enqueues the next collective.
+  int delay() { return random_.chance(25) ? static_cast<int>(1 + random_.below(8)) : 0; }
 
  private:
   FakeComm* enter(const std::shared_ptr<FakeGroup>& group, int index, int device);
@@ -136,6 +154,7 @@ class FakeNccl {
   std::map<std::string, std::shared_ptr<FakeGroup>> worlds_;  // by unique id
   std::vector<std::unique_ptr<FakeComm>> comms_;
   std::vector<std::deque<const Meeting*>> order_;
+  std::vector<int> in_vain_;  // by device
   std::map<int, Batch> batches_;
 };
 
