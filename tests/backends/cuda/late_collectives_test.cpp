@@ -8,7 +8,6 @@
 namespace tessera {
 namespace {
 
-using test::Call;
 using test::StandIn;
 
 TEST_CASE("nothing overtakes a collective that NCCL enqueues late", "[cuda]") {

@@ -68,7 +68,6 @@ bool FakeNccl::ready(const FakeComm& comm) const {
 int FakeNccl::state(FakeComm& comm) {
   if (comm.error != 0) return comm.error;
   if (comm.group->error != 0) return comm.group->error;
-  if (comm.launching) return ++in_vain_[static_cast<std::size_t>(comm.device)], nccl_in_progress;
   if (comm.busy > 0) return --comm.busy, nccl_in_progress;
   if (!ready(comm)) return nccl_in_progress;
   for (const auto& [handle, made] : comm.splitting) *handle = reinterpret_cast<NcclComm>(made);

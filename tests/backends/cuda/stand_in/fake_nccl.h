@@ -104,9 +104,7 @@ class FakeCollective final : public Meeting {
 class FakeNccl {
  public:
   FakeNccl(int devices, std::uint64_t seed)
-      : random_(seed),
-        order_(static_cast<std::size_t>(devices)),
-        in_vain_(static_cast<std::size_t>(devices)) {}
+      : random_(seed), order_(static_cast<std::size_t>(devices)) {}
 
   std::string unique_id() { return "world " + std::to_string(++ids_); }
   /// Null: another rank has this device, which NCCL refuses.
@@ -123,8 +121,6 @@ class FakeNccl {
   /// NCCL's threads of a device go on, whether anybody looks at their communicators or not.
   void work(int device);
   bool is_launching(int device) const;
-  /// How often a device's rank has looked at a collective that was not enqueued yet.
-  int looks_in_vain(int device) const { return in_vain_[static_cast<std::size_t>(device)]; }
   void finalize(FakeComm& comm);
   void destroy(FakeComm* comm, FakeStreams& streams);
   NcclOp create_operator(FakeComm& comm, float factor);
@@ -154,7 +150,6 @@ class FakeNccl {
   std::map<std::string, std::shared_ptr<FakeGroup>> worlds_;  // by unique id
   std::vector<std::unique_ptr<FakeComm>> comms_;
   std::vector<std::deque<const Meeting*>> order_;
-  std::vector<int> in_vain_;  // by device
   std::map<int, Batch> batches_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuBLASLt asks of a product (its documentation of cublasLtMatmul and of the layouts), which a
-// product on a CPU does not need.
+// What cuBLASLt asks of a product, which a product on a CPU does not need: by its documentation of
+// cublasLtMatmul and of the layouts, and what others met (ml-explore/mlx#2466: workspaces).
 #pragma once
 
 #include <cstdint>
