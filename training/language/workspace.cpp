@@ -12,6 +12,7 @@ WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   Arena arena(base);
   WorkspaceLayout out;
   Workspace& w = out.work;
+  w.scratch = arena.bytes(plan.math().scratch());  // first: cuBLASLt wants it at 256 bytes
   w.x = arena.floats(stream);
   w.dx = apart ? arena.floats(stream) : w.x;
   w.dy = arena.floats(stream);
@@ -19,7 +20,6 @@ WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   w.tokens = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
   if (s.documents) w.begins = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
   w.rotary = arena.floats(2 * (plan.rotary.numel() + plan.window_rotary.numel()));
-  w.scratch = arena.bytes(plan.math().scratch());
   if (plan.parallel) w.held = arena.floats(stream);
   out.bytes = arena.used();
   return out;

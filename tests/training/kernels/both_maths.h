@@ -2,6 +2,7 @@
 // The arithmetic of GPUs, carried out by the emulator, beside that of the CPU.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -10,20 +11,24 @@
 #include "engine/backends/cuda/module/kernel_math.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/math/device_plan.h"
+#include "tests/backends/cuda/stand_in/product_rules.h"
 #include "tests/training/kernels/numbers.h"
 #include "training/kernels/host_math.h"
 #include "training/kernels/rows.h"
 
 namespace tessera::test {
 
-// Column by column, as by_columns says.
+// Column by column, as by_columns says; of what the library asks, everything.
 class NaiveProducts final : public device::Products {
  public:
   bool with_biases = true;  // of halves
+  bool with_narrow = true;  // of less than 16 bytes a row
 
   int run(const kernels::MatmulShape& shape, const device::ProductOperands& o,
           CudaStream) override {
+    CHECK(broken_rule(shape, o).empty());
     if (shape.bias && shape.output != DType::float32 && !with_biases) return device::not_supported;
+    if (std::min({shape.m, shape.n, shape.k}) < 8 && !with_narrow) return device::not_supported;
     const device::ColumnProduct by = device::by_columns(shape);
     const auto at = [](const device::ColumnMatrix& m, std::int64_t row, std::int64_t column) {
       return m.transposed ? row * m.leading + column : column * m.leading + row;
@@ -38,7 +43,6 @@ class NaiveProducts final : public device::Products {
     for (std::int64_t column = 0; column < by.result.columns; ++column) {
       for (std::int64_t row = 0; row < by.result.rows; ++row) {
         const std::int64_t to = at(by.result, row, column);
-        CHECK((!shape.bias || o.bias.dtype == shape.output));
         float sum = shape.bias ? typed(shape.output, o.bias.data, row) : 0.0F;
         for (std::int64_t k = 0; k < shape.k; ++k) {
           sum += typed(shape.input, o.b, at(by.first, row, k)) *
@@ -56,8 +60,11 @@ class NaiveProducts final : public device::Products {
 
 struct Both {
   bool hopper = false;
-  std::vector<std::byte> scratch =
-      std::vector<std::byte>(static_cast<std::size_t>(kernels::device_scratch_bytes.value));
+  struct alignas(256) Piece {
+    std::byte bytes[256];
+  };
+  std::vector<Piece> scratch = std::vector<Piece>(
+      static_cast<std::size_t>(kernels::device_scratch_bytes.value) / sizeof(Piece));
   kernels::HostMath host{1, kernels::HostMath::Memory::own};
   NaiveProducts* products = new NaiveProducts;  // of `device`
   std::unique_ptr<DeviceMath> device =

@@ -18,10 +18,12 @@ using test::Numbers;
 TEST_CASE("products by columns are those by rows", "[device]") {
   Both math;
   math.products->with_biases = GENERATE(true, false);
+  math.products->with_narrow = GENERATE(true, false);
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     test::Random random(seed);
-    const auto size = [&] { return 1 + random.below(22); };
+    const std::int64_t least = math.products->with_narrow ? 1 : 8;
+    const auto size = [&] { return least + random.below(23 - least); };
     MatmulShape s{.m = size(), .n = size(), .k = size()};
     s.input = computed_dtypes[random.below(3)];
     s.output = random.chance(50) ? DType::float32 : s.input;

@@ -61,7 +61,8 @@ bool FakeNccl::ready(const FakeComm& comm) const {
   const bool closing = comm.closing > 0 && group.closed < group.size;
   const int window = comm.windows.newest();
   const bool registering = window > 0 && group.registrations.by_number[window].come < group.size;
-  return comm.busy == 0 && group.complete() && !splitting && !closing && !registering;
+  return comm.busy == 0 && !comm.launching && group.complete() && !splitting && !closing &&
+         !registering;
 }
 
 int FakeNccl::state(FakeComm& comm) {
@@ -76,6 +77,24 @@ int FakeNccl::state(FakeComm& comm) {
   comm.splitting.clear();
   comm.registering.clear();
   return nccl_success;
+}
+
+void FakeNccl::launch(FakeComm& comm, int calls, std::function<int()> enqueue) {
+  comm.launching = {std::move(enqueue), calls};
+}
+
+void FakeNccl::work(int device) {
+  for (const auto& comm : comms_) {
+    if (comm->device != device || !comm->launching || --comm->launching->calls > 0) continue;
+    const auto enqueue = std::exchange(comm->launching, std::nullopt)->enqueue;
+    comm->error = std::max(comm->error, enqueue());
+  }
+}
+
+bool FakeNccl::is_launching(int device) const {
+  return std::any_of(comms_.begin(), comms_.end(), [&](const auto& comm) {
+    return comm->device == device && comm->launching.has_value();
+  });
 }
 
 bool FakeNccl::in_window(const void* at, std::size_t bytes, int device) const {

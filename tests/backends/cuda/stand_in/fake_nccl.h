@@ -4,8 +4,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,7 +63,13 @@ struct FakeComm {
   std::size_t started = 0;  // collectives
   int splits = 0;
   int closing = 0;  // finalized
-  int busy = 0;     // looks until the last call is over
+  int busy = 0;     // looks until the last split or registration is over
+  /// A collective that NCCL's thread still enqueues, and for how many calls of this rank.
+  struct Launching {
+    std::function<int()> enqueue;
+    int calls = 0;
+  };
+  std::optional<Launching> launching;
   // Handles that NCCL's thread fills in when that call is over.
   std::vector<std::pair<NcclComm*, FakeComm*>> splitting;
   std::vector<std::pair<NcclWindow*, int>> registering;
@@ -108,6 +116,11 @@ class FakeNccl {
   int state(FakeComm& comm);
   /// Whether another call may be made of it (ncclCommEnsureReady).
   bool ready(const FakeComm& comm) const;
+  /// Takes a collective whose `enqueue` NCCL's thread calls after so many calls of its rank.
+  void launch(FakeComm& comm, int calls, std::function<int()> enqueue);
+  /// NCCL's threads of a device go on, whether anybody looks at their communicators or not.
+  void work(int device);
+  bool is_launching(int device) const;
   void finalize(FakeComm& comm);
   void destroy(FakeComm* comm, FakeStreams& streams);
   NcclOp create_operator(FakeComm& comm, float factor);
@@ -126,7 +139,8 @@ class FakeNccl {
     std::map<FakeComm*, CollectiveCall> calls;
   };
   Batch& batch(int rank) { return batches_[rank]; }
-  bool delays() { return random_.chance(25); }
+  /// For how many calls of its rank NCCL's thread enqueues the next collective.
+  int delay() { return random_.chance(25) ? static_cast<int>(1 + random_.below(8)) : 0; }
 
  private:
   FakeComm* enter(const std::shared_ptr<FakeGroup>& group, int index, int device);

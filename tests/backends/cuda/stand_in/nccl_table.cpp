@@ -78,23 +78,35 @@ std::string places_of(const FakeComm& comm, const CollectiveCall& call) {
   return comm.windows.place(whole) + (known ? ", in a window" : ", elsewhere");
 }
 
+// What NCCL's thread does with a call.
+int launch(StandIn& world, FakeComm& comm, const CollectiveCall& call,
+           const std::vector<MemoryAccess>& accesses) {
+  std::string problem;
+  auto meeting = world.nccl().submit(comm, call, problem);
+  if (!problem.empty()) world.report(problem);
+  if (!meeting) return invalid_argument;
+  const int code = world.queue_meeting(call.stream, accesses, name_of(call.kind), meeting);
+  return code == 0 ? nccl_success : 1;  // ncclUnhandledCudaError
+}
+
 int submit(StandIn& world, FakeComm& comm, const CollectiveCall& call,
            const std::vector<MemoryAccess>& accesses) {
   if (!world.nccl().ready(comm)) return invalid_argument;
+  if (world.nccl().is_launching(comm.device)) {
+    world.report(fmt::format("{} is called while NCCL still enqueues another: their order is open",
+                             name_of(call.kind)));
+  }
   if (std::string wrong = wrong_place(comm, call); !wrong.empty()) world.report(wrong);
   for (const MemoryAccess& access : accesses) {
     if (comm.windows.leaves(access.at, access.bytes)) {
       world.report(fmt::format("{} begins in a window and ends behind it", name_of(call.kind)));
     }
   }
-  std::string problem;
-  auto meeting = world.nccl().submit(comm, call, problem);
-  if (!problem.empty()) world.report(problem);
-  if (!meeting) return invalid_argument;
-  const int code = world.queue_meeting(call.stream, accesses, name_of(call.kind), meeting);
-  if (code != 0) return 1;  // ncclUnhandledCudaError
-  if (world.options().seed == 0 || !world.nccl().delays()) return nccl_success;
-  comm.busy = 2;
+  const int by_seed = world.options().seed == 0 ? 0 : world.nccl().delay();
+  const int calls = world.options().nccl_calls > 0 ? world.options().nccl_calls : by_seed;
+  if (calls == 0) return launch(world, comm, call, accesses);
+  world.nccl().launch(
+      comm, calls, [&world, &comm, call, accesses] { return launch(world, comm, call, accesses); });
   return nccl_in_progress;
 }
 
@@ -304,7 +316,7 @@ int red_op_destroy(NcclOp op, NcclComm comm) {
 bool last_collective(NcclCollective* collective) {
   StandIn& world = StandIn::current();
   const std::string& told = world.options().profiled;
-  if (told.empty()) return false;
+  if (told.empty() || world.nccl().is_launching(world.rank())) return false;
   told.copy(collective->how.data(), collective->how.size() - 1);
   collective->number = world.profile();
   return true;

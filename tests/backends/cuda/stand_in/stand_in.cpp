@@ -101,6 +101,9 @@ std::vector<Status> StandIn::run(const std::function<Status(std::unique_ptr<Cuda
 StandIn::Verdict StandIn::enter(Call call) {
   const int count = ++uses_[static_cast<std::size_t>(rank())][call];
   if (options_.seed != 0 && random_.chance(5)) turns_.yield();
+  const int threads = std::exchange(device, rank());  // NCCL's threads have their own
+  nccl_.work(rank());
+  device = threads;
   if (recording() != nullptr && !may_be_recorded(call)) {
     report(fmt::format("call {} while a stream is recorded", static_cast<int>(call)));
     return {900, false};  // cudaErrorStreamCaptureUnsupported

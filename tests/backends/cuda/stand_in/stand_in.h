@@ -45,9 +45,10 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
-  bool cufile = true;          // is there
-  std::string profiled;        // what NCCL's profiler says of every collective
-  Time profiler_late = 0;      // ns, after which it tells of kernels
+  int nccl_calls = 0;      // of its rank while NCCL's thread enqueues a collective; 0: by the seed
+  bool cufile = true;      // is there
+  std::string profiled;    // what NCCL's profiler says of every collective
+  Time profiler_late = 0;  // ns, after which it tells of kernels
   int profiler_silent = none;  // on this rank it never does
   Time look = 1'000'000;       // ns that pass when somebody asks for the time
   // The first launch of each kernel waits until its device has nothing to do, and real time passes.

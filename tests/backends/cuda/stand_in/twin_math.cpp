@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tests/backends/cuda/stand_in/product_rules.h"
 #include "tests/backends/cuda/stand_in/stand_in.h"
 #include "tests/backends/cuda/stand_in/tables.h"
 #include "training/kernels/host_math.h"
@@ -200,6 +201,12 @@ class TwinMath final : public DeviceMath {
   }
   void product(const MatmulShape& s, const void* a, const void* b, void* c, ConstArray bias,
                void* scratch) override {
+    // A bias that is not as the library wants it is converted before (KernelMath).
+    kernels::MatmulShape plain = s;
+    plain.bias = false;
+    if (const std::string rule = broken_rule(plain, {a, b, c, bias, scratch}); !rule.empty()) {
+      return refuse("a product of which " + rule);
+    }
     const std::int64_t in_a = s.a_rows().extent();
     const std::int64_t in_b = s.b_rows().extent();
     queue("a product",
@@ -252,6 +259,12 @@ class TwinMath final : public DeviceMath {
         .reads(in.q, extent_of(s, s.q_stride, s.heads))
         .reads(in.k, extent_of(s, s.kv_stride, s.kv_heads))
         .reads(in.v, extent_of(s, s.kv_stride, s.kv_heads));
+  }
+
+  void refuse(const std::string& what) {
+    constexpr int invalid_value = 1;  // cudaErrorInvalidValue, as CUBLAS_STATUS_INVALID_VALUE
+    StandIn::current().report(what);
+    if (failure_.code == cuda_success) failure_ = {invalid_value, "a product"};
   }
 
   void queue(const char* name, const Accesses& accesses, std::function<void()> run) {
