@@ -150,6 +150,7 @@ Status check_numbers(const std::vector<float>& logits, std::int64_t token) {
 }
 
 Status generate(const GenerateArguments& a) {
+  TESSERA_TRY(check_not_empty(*a.command));
   if (a.weights.empty() == a.checkpoint.empty()) {
     return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
   }

@@ -30,6 +30,16 @@ constexpr std::array of_numbers = {"the version of tessera",
                                    "--dropout",
                                    "--no-dropout",
                                    "--tf32",
+                                   "--sharded-dtype",
+                                   "--param-dtype",
+                                   "--reduce-dtype",
+                                   "--broadcast-dtype",
+                                   "--own-dtypes",
+                                   "--keep-low-precision-grads",
+                                   "--comm-hook",
+                                   "--gradient-divide-factor",
+                                   "--quantized-weights",
+                                   "--quantized-gradients",
                                    "--loss-scale"};
 
 }  // namespace
