@@ -88,4 +88,14 @@ std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
   return {};
 }
 
+Status check_no_adapters(const std::string& checkpoint) {
+  if (checkpoint.empty()) return {};
+  const auto info = read_checkpoint(checkpoint);
+  if (!info.ok() || !info->blobs.contains("lora")) return {};  // loading it says why
+  return Status(Code::invalid_argument,
+                fmt::format("{}: has adapters of --lora: write weights with them by tessera "
+                            "checkpoint merge, and name those with --weights",
+                            info->path));
+}
+
 }  // namespace tessera::cli

@@ -71,6 +71,18 @@ double loss_of(const std::string& name, const std::string& weights) {
 
 }  // namespace
 
+TEST_CASE("a checkpoint with adapters is refused where they cannot be used", "[cli][lora]") {
+  prepare_base("gpt", architectures[0].second);
+  REQUIRE(adapt("gpt", "--save adapted").exit_code == 0);
+  for (const std::string command : {"generate gpt.json ", "evaluate gpt.json --data text.txt "}) {
+    const ProgramRun run = run_tessera(command + "--checkpoint adapted");
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages ==
+          "tessera: adapted/step-000006: has adapters of --lora: write weights with them by "
+          "tessera checkpoint merge, and name those with --weights\n");
+  }
+}
+
 TEST_CASE("adapters train to the same bits on one rank and on four, and merge", "[cli][lora]") {
   for (const auto& [name, config] : architectures) {
     INFO(name);
