@@ -95,15 +95,15 @@ class TokenWriter {
   }
 
   Status finish() {
+    if (empty_ == documents_ && !arguments_.output.empty()) {
+      return Status(Code::invalid_argument, fmt::format("{}: there is no text to encode",
+                                                        fmt::join(arguments_.inputs, ", ")));
+    }
     if (empty_ > 0) {
       print_warnings({fmt::format("{} of {} documents have no text", with_separators(empty_),
                                   with_separators(documents_))});
     }
     if (arguments_.output.empty()) return {};
-    if (empty_ == documents_) {
-      return Status(Code::invalid_argument, fmt::format("{}: there is no text to encode",
-                                                        fmt::join(arguments_.inputs, ", ")));
-    }
     file_.close();
     std::error_code error;
     if (!file_) return unwritable();

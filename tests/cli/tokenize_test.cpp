@@ -37,7 +37,7 @@ TEST_CASE("files without a text are refused, and documents without one are count
   for (const std::string none : {"none.txt", "none.jsonl"}) {
     const ProgramRun run = tokenize(none + " -o none.bin --end-of-text '<e>'");
     CHECK(run.exit_code == 2);
-    CHECK(run.messages.find(none + ": there is no text to encode\n") != std::string::npos);
+    CHECK(run.messages == "tessera: " + none + ": there is no text to encode\n");
     CHECK_FALSE(std::filesystem::exists(run_folder() + "none.bin"));
   }
   const ProgramRun some = tokenize("to.txt none.txt --print --end-of-text '<e>'");
