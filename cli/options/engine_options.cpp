@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "cli/options/checks.h"
 #include "cli/options/deepspeed_option.h"
 
 namespace tessera::cli {
 
 void add_engine_options(CLI::App& command, EngineOptions& o) {
+  o.command = &command;
   command
       .add_option("MODEL", o.model_path,
                   "Hugging Face config.json, or a module tree (docs/model-format.md)")
@@ -176,6 +178,7 @@ Status check_packed(const std::optional<LoraOptions>& lora, const Scheme& scheme
 }  // namespace
 
 Result<Training> resolve(const EngineOptions& o, Rank ranks) {
+  if (o.command != nullptr) TESSERA_TRY(check_not_empty(*o.command));
   TESSERA_ASSIGN(Model model, load_model(o.model_path));
   Training out;
   if (!o.lora.empty()) {

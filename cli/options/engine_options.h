@@ -17,10 +17,11 @@ namespace tessera::cli {
 struct EngineOptions {
   std::string model_path;
   SchemeOptions scheme;
-  std::string deepspeed;  // a ds_config.json; empty: none
-  std::string lora;       // as parse_lora takes it; empty: none
-  GivenFlags training;    // those of tessera/training.h
-  bool real = false;      // the command computes with real numbers
+  std::string deepspeed;              // a ds_config.json; empty: none
+  std::string lora;                   // as parse_lora takes it; empty: none
+  GivenFlags training;                // those of tessera/training.h
+  bool real = false;                  // the command computes with real numbers
+  const CLI::App* command = nullptr;  // that the options were added to
 };
 
 /// What the options mean for one model.

@@ -69,6 +69,10 @@ class RunFileArguments {
     }
     const std::string text(std::istreambuf_iterator<char>(file), {});
     TESSERA_ASSIGN(const auto entries, parse_run_file(text, path_));
+    for (const std::string& other : others) TESSERA_TRY(check_other_file(other));
+    for (const RunFileEntry& entry : entries) {
+      for (const std::string& value : entry.values) TESSERA_TRY(check_other_file(value));
+    }
     const bool names_model = !others.empty() && !others.front().starts_with("-");
     std::vector<std::string> out;
     for (const RunFileEntry& entry : entries) {
@@ -85,6 +89,17 @@ class RunFileArguments {
  private:
   Status failed(const RunFileEntry& entry, const std::string& what) const {
     return Status(Code::invalid_argument, fmt::format("{}: line {}: {}", path_, entry.line, what));
+  }
+
+  // No option means the run's own file; a log or weights would be written over it.
+  Status check_other_file(const std::string& value) const {
+    const bool flag = value.starts_with("--");
+    const std::string name =
+        flag ? value.substr(std::min(value.find('='), value.size() - 1) + 1) : value;
+    std::error_code error;
+    if (!std::filesystem::equivalent(name, path_, error)) return {};
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is the file that says what to run: choose another name", name));
   }
 
   static std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {

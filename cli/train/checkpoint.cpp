@@ -15,6 +15,7 @@
 #include "cli/options/engine_options.h"
 #include "cli/report/table.h"
 #include "cli/train/export_folder.h"
+#include "cli/train/named_files.h"
 #include "cli/train/resumed_run.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/lora.h"
@@ -151,6 +152,23 @@ Status export_foreign(const CheckpointArguments& a, const std::string& from) {
   return {};
 }
 
+// Nothing is written over what is read.
+Status check_output(const CheckpointArguments& a, const CheckpointInfo& info) {
+  const std::string folder = info.path + "/";
+  std::vector<NamedFile> inputs = {{"the model", a.model},
+                                   {"the checkpoint's manifest", folder + "manifest.json"}};
+  for (const CheckpointFile& file : info.files) {
+    inputs.push_back({"a part of the checkpoint", folder + file.name});
+  }
+  TESSERA_TRY(check_apart({"FILE", a.file}, inputs));
+  std::error_code error;
+  if (a.adapter.empty() || !std::filesystem::is_regular_file(a.adapter, error)) {
+    return check_apart({"FILE", a.file}, {{"the folder of --adapter", a.adapter}});
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("--adapter {}: is a file: name a folder", a.adapter));
+}
+
 // What only some formats have.
 Status check_format_options(const CheckpointArguments& a) {
   if (a.format != "shards" && a.shard_size_given) {
@@ -180,6 +198,7 @@ Status check_format_options(const CheckpointArguments& a) {
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_TRY(check_format_options(a));
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  TESSERA_TRY(check_output(a, info));
   if (a.format != "safetensors") {
     if (a.dtype_given && a.format != "shards") {
       return Status(Code::invalid_argument,
@@ -218,6 +237,7 @@ Status import_foreign(const CheckpointArguments& a) {
 // Through a file of all weights, which goes when that is done.
 Status merge(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
+  TESSERA_TRY(check_output(a, info));
   const auto blob = info.blobs.find("lora");
   if (blob == info.blobs.end()) {
     return Status(Code::invalid_argument,
@@ -227,7 +247,8 @@ Status merge(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const LoraOptions lora, parse_lora(blob->second));
   TESSERA_ASSIGN(const Model model, load_model(a.model));
   print_warnings(model_warnings(a.model, model));
-  print_warnings(checkpoint_warnings(a.path, a.model, model));
+  TESSERA_ASSIGN(const Model adapted, with_lora(model, lora));
+  print_warnings(checkpoint_warnings(a.path, a.model, adapted));
   const std::string all = a.file + ".all";
   TESSERA_TRY(export_checkpoint(info.path, all, DType::float32));
   Status done = merge_lora(all, model, lora, a.file);

@@ -81,6 +81,9 @@ std::vector<std::string> data_warnings(const TrainArguments& arguments, const Tr
   add(trainer.warnings(arguments.steps));
   add(validation_warnings(arguments, trainer.validation_batches()));
   add(interval_warnings(arguments));
+  if (arguments.schedule == "wsd" && arguments.command->count("--decay") == 0) {
+    add({"--schedule wsd: without --decay the learning rate never falls"});
+  }
   return warnings;
 }
 

@@ -90,6 +90,7 @@ class EvaluateProgram {
 
   Status run() {
     TESSERA_TRY(check_not_empty(*a_.command));
+    TESSERA_TRY(check_no_adapters(a_.checkpoint));
     TESSERA_TRY(check_acting(*a_.command, {{"--ranks", a_.runtime.runtime == "simulator",
                                             "without --runtime simulator"}}));
     if (a_.weights.empty() == a_.checkpoint.empty()) {

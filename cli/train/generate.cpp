@@ -150,9 +150,11 @@ Status check_numbers(const std::vector<float>& logits, std::int64_t token) {
 }
 
 Status generate(const GenerateArguments& a) {
+  TESSERA_TRY(check_not_empty(*a.command));
   if (a.weights.empty() == a.checkpoint.empty()) {
     return Status(Code::invalid_argument, "give --weights or --checkpoint, one of them");
   }
+  TESSERA_TRY(check_no_adapters(a.checkpoint));
   TESSERA_TRY(check_no_stream(a.model));
   TESSERA_ASSIGN(Model model, load_model(a.model));
   for (Parameter& parameter : model.parameters) parameter.dtype = DType::float32;

@@ -11,10 +11,6 @@
 namespace tessera::cli {
 namespace {
 
-struct NamedFile {
-  std::string option, path;
-};
-
 bool same(const std::string& a, const std::string& b) {
   std::error_code error;
   if (std::filesystem::equivalent(a, b, error)) return true;
@@ -53,24 +49,28 @@ Status check_outputs(const TrainArguments& a) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const NamedFile& out = outputs[k];
     if (!is_file_to_be(out.path)) continue;
-    for (const NamedFile& in : inputs_of(a)) {
-      if (in.path.empty() || !same(in.path, out.path)) continue;
-      if (out.option == "--trace") continue;  // it replaces nothing but traces
-      return Status(Code::invalid_argument,
-                    fmt::format("{} {}: the run reads it as {}: choose another name", out.option,
-                                out.path, in.option));
-    }
+    // A trace replaces nothing but traces.
+    if (out.name != "--trace") TESSERA_TRY(check_apart(out, inputs_of(a)));
     for (std::size_t other = k + 1; other < outputs.size(); ++other) {
       if (outputs[other].path.empty() || !same(out.path, outputs[other].path)) continue;
       return Status(Code::invalid_argument,
-                    fmt::format("{} and {} name the same file {}: choose two", out.option,
-                                outputs[other].option, out.path));
+                    fmt::format("{} and {} name the same file {}: choose two", out.name,
+                                outputs[other].name, out.path));
     }
   }
   return {};
 }
 
 }  // namespace
+
+Status check_apart(const NamedFile& output, const std::vector<NamedFile>& inputs) {
+  for (const NamedFile& in : inputs) {
+    if (in.path.empty() || !same(in.path, output.path)) continue;
+    return Status(Code::invalid_argument, fmt::format("{} {} is read as {}: choose another name",
+                                                      output.name, output.path, in.name));
+  }
+  return {};
+}
 
 Status check_named_files(const TrainArguments& a) {
   for (const NamedFile& in : inputs_of(a)) TESSERA_TRY(check_no_stream(in.path));

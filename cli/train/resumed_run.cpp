@@ -30,6 +30,16 @@ constexpr std::array of_numbers = {"the version of tessera",
                                    "--dropout",
                                    "--no-dropout",
                                    "--tf32",
+                                   "--sharded-dtype",
+                                   "--param-dtype",
+                                   "--reduce-dtype",
+                                   "--broadcast-dtype",
+                                   "--own-dtypes",
+                                   "--keep-low-precision-grads",
+                                   "--comm-hook",
+                                   "--gradient-divide-factor",
+                                   "--quantized-weights",
+                                   "--quantized-gradients",
                                    "--loss-scale"};
 
 }  // namespace
@@ -76,6 +86,16 @@ std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
                     info->path, one.here, model_path, one.there)};
   }
   return {};
+}
+
+Status check_no_adapters(const std::string& checkpoint) {
+  if (checkpoint.empty()) return {};
+  const auto info = read_checkpoint(checkpoint);
+  if (!info.ok() || !info->blobs.contains("lora")) return {};  // loading it says why
+  return Status(Code::invalid_argument,
+                fmt::format("{}: has adapters of --lora: write weights with them by tessera "
+                            "checkpoint merge, and name those with --weights",
+                            info->path));
 }
 
 }  // namespace tessera::cli

@@ -25,4 +25,7 @@ std::string changes_since(const std::string& checkpoint, const std::string& text
 std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
                                              const std::string& model_path, const Model& model);
 
+/// Fails: invalid_argument, if a checkpoint (none: "") has adapters, which only its run can use.
+Status check_no_adapters(const std::string& checkpoint);
+
 }  // namespace tessera::cli

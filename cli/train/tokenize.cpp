@@ -2,6 +2,7 @@
 // `tessera tokenize`: texts become a file of token numbers, document by document.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "cli/train/named_files.h"
 #include "engine/text/json_reader.h"
 #include "tessera/documents.h"
 #include "tessera/tokenizer.h"
@@ -32,6 +34,12 @@ struct TokenizeArguments {
   std::string end_of_text;
   std::string special = "off";
   bool print = false;
+  bool key_given = false;
+
+  bool lines_of_json(const std::string& path) const {
+    return documents == "json" ||
+           (documents == "auto" && std::filesystem::path(path).extension() == ".jsonl");
+  }
 };
 
 std::string in_line(const std::string& path, std::int64_t line) {
@@ -78,6 +86,7 @@ class TokenWriter {
       return Status(encoded.status().code(),
                     fmt::format("{}: {}", where, encoded.status().message()));
     }
+    if (text.empty()) ++empty_;
     if (end_ >= 0) encoded->push_back(end_);
     ++documents_;
     tokens_ += static_cast<std::int64_t>(encoded->size());
@@ -86,6 +95,14 @@ class TokenWriter {
   }
 
   Status finish() {
+    if (empty_ == documents_ && !arguments_.output.empty()) {
+      return Status(Code::invalid_argument, fmt::format("{}: there is no text to encode",
+                                                        fmt::join(arguments_.inputs, ", ")));
+    }
+    if (empty_ > 0) {
+      print_warnings({fmt::format("{} of {} documents have no text", with_separators(empty_),
+                                  with_separators(documents_))});
+    }
     if (arguments_.output.empty()) return {};
     file_.close();
     std::error_code error;
@@ -124,7 +141,7 @@ class TokenWriter {
   std::ofstream file_;
   std::int32_t end_ = -1;
   int width_ = 2;  // bytes of a token
-  std::int64_t documents_ = 0, tokens_ = 0;
+  std::int64_t documents_ = 0, empty_ = 0, tokens_ = 0;
 };
 
 // The text of one line of JSON, or why it has none.
@@ -150,10 +167,10 @@ Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenW
   if (!file || std::filesystem::is_directory(path, error)) {
     return Status(Code::io_error, fmt::format("{}: cannot be read: name a file of text", path));
   }
-  const bool json = a.documents == "json" ||
-                    (a.documents == "auto" && std::filesystem::path(path).extension() == ".jsonl");
+  const bool json = a.lines_of_json(path);
   if (!json && a.documents != "line") {
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    text.erase(0, utf8_mark(text));
     const std::string other = a.documents == "auto" ? other_than_text(path, text) : "";
     if (!other.empty()) {
       return Status(Code::invalid_argument,
@@ -166,6 +183,8 @@ Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenW
   std::int64_t number = 0;
   for (std::string line; std::getline(file, line);) {
     const std::string where = in_line(path, ++number);
+    if (number == 1) line.erase(0, utf8_mark(line));
+    if (!json && line.ends_with('\r')) line.pop_back();
     if (json && line.find_first_not_of(" \t\r") == std::string::npos) continue;
     if (json) {
       TESSERA_ASSIGN(line, text_of(line, a.key, where));
@@ -175,12 +194,33 @@ Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenW
   return {};
 }
 
-Status tokenize(const TokenizeArguments& a) {
+Status check_options(const TokenizeArguments& a) {
   if (a.output.empty() && !a.print) {
     return Status(Code::invalid_argument, "name the file of tokens with --output, or --print them");
   }
+  const bool json = std::any_of(a.inputs.begin(), a.inputs.end(),
+                                [&](const std::string& one) { return a.lines_of_json(one); });
+  if (a.key_given && !json) {
+    return Status(Code::invalid_argument,
+                  "--key means nothing without JSON lines among the files: leave it out");
+  }
+  if (a.output.empty()) return {};
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(a.tokenizer, error);
+  std::vector<NamedFile> inputs = {
+      {"the tokenizer", folder ? a.tokenizer + "/tokenizer.json" : a.tokenizer}};
+  for (const std::string& input : a.inputs) inputs.push_back({"a text", input});
+  return check_apart({"--output", a.output}, inputs);
+}
+
+Status tokenize(const TokenizeArguments& a) {
+  TESSERA_TRY(check_options(a));
   TESSERA_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(a.tokenizer));
   print_warnings(tokenizer.warnings());
+  const auto around = tokenizer.encode("", SpecialTokens::added);
+  if (a.special == "on" && around.ok() && around->empty()) {
+    print_warnings({fmt::format("--special on: {} adds no tokens around a text", a.tokenizer)});
+  }
   TokenWriter writer(a, tokenizer);
   TESSERA_TRY(writer.begin());
   for (const std::string& input : a.inputs) TESSERA_TRY(tokenize_file(a, input, writer));
@@ -202,7 +242,9 @@ void add_tokenize(CLI::App& app, int& exit_code) {
       ->add_option("--documents", a->documents,
                    "What a document is: file, line, json (a line of JSON); auto: json for .jsonl")
       ->check(CLI::IsMember({"auto", "file", "line", "json"}));
-  command->add_option("--key", a->key, "json: the key of the text");
+  command->add_option("--key", a->key, "json: the key of the text")->each([a](const std::string&) {
+    a->key_given = true;
+  });
   command
       ->add_option("--end-of-text", a->end_of_text,
                    "The token behind each document, or none; needed for several")

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/options/run_file.h"
 #include "cli/report/graphs_text.h"
 #include "cli/report/table.h"
 #include "cli/stop_signal.h"
@@ -18,6 +17,7 @@
 #include "cli/train/peak_flops.h"
 #include "cli/train/resumed_run.h"
 #include "cli/train/run_facts.h"
+#include "cli/train/run_files.h"
 #include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "cli/train/train_options.h"
@@ -228,7 +228,9 @@ class TrainProgram {
           trainer_->steps_done(), arguments_.steps));
     }
     if (prints()) print_warnings(run_.warnings);
-    TESSERA_TRY(write_run_files());
+    if (prints()) {
+      TESSERA_TRY(write_run_files(arguments_, run_.options.threads, opened_.name, ranks()));
+    }
     if (prints() && !arguments_.quiet) {
       print_header(arguments_, run_, data.corpus, *trainer_, opened_, peak_);
     }
@@ -242,42 +244,6 @@ class TrainProgram {
     TESSERA_TRY(trainer_->finish());
     TESSERA_TRY(opened_.runtime->finish());
     say_graphs();
-    return {};
-  }
-
-  static Status check_folder_of(const std::filesystem::path& log) {
-    std::error_code error;
-    const std::filesystem::path folder = log.parent_path();
-    if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
-    return Status(Code::io_error, fmt::format("{}: cannot be written: there is no folder {}",
-                                              log.string(), folder.string()));
-  }
-
-  // Beside the log and the checkpoints, so that the run can be made again.
-  Status write_run_files() const {
-    if (!prints()) return {};
-    std::vector<std::filesystem::path> files;
-    for (const std::string& log : {arguments_.log.json, arguments_.log.csv}) {
-      if (log.empty()) continue;
-      TESSERA_TRY(check_folder_of(log));
-      files.push_back(std::filesystem::path(log).replace_extension(".run.toml"));
-    }
-    if (!arguments_.log.tensorboard.empty()) {
-      std::error_code error;  // writing says what is wrong
-      std::filesystem::create_directories(arguments_.log.tensorboard, error);
-      files.push_back(std::filesystem::path(arguments_.log.tensorboard) / "run.toml");
-    }
-    if (!arguments_.files.save.empty()) {
-      files.push_back(std::filesystem::path(arguments_.files.save) / "run.toml");
-    }
-    const std::string comment = fmt::format(
-        "Run on {} by tessera {}: make it again by {}tessera train THIS_FILE", opened_.name,
-        version(), opened_.name == "mpi" ? fmt::format("mpirun -n {} ", ranks()) : "");
-    // Another number of threads may add in another order.
-    const RunFileEntry own{.key = "threads", .values = {std::to_string(run_.options.threads)}};
-    const std::string text = run_file_text(*arguments_.command, comment, {own});
-    for (const std::filesystem::path& file : files)
-      TESSERA_TRY(write_text_file(file.string(), text));
     return {};
   }
 

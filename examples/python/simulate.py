@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does a step of GPT-2 take on one node, and what does its memory go to?"""
 import sys
+from pathlib import Path
 
 import tessera
 
-model = sys.argv[1] if len(sys.argv) > 1 else "examples/models/gpt2.json"
+models = Path(__file__).resolve().parent.parent / "models"
+model = sys.argv[1] if len(sys.argv) > 1 else models / "gpt2.json"
 trace = sys.argv[2] if len(sys.argv) > 2 else "gpt2.tessera"
 
 run = tessera.simulate(model, cluster="dgx-h100", nodes=1, batch=4, trace=trace)

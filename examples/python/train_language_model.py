@@ -6,7 +6,8 @@ from pathlib import Path
 
 import tessera
 
-config = sys.argv[1] if len(sys.argv) > 1 else "examples/models/gpt-tiny.json"
+models = Path(__file__).resolve().parent.parent / "models"
+config = sys.argv[1] if len(sys.argv) > 1 else models / "gpt-tiny.json"
 
 with tempfile.TemporaryDirectory() as folder:
     text = Path(folder) / "text.txt"

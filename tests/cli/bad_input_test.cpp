@@ -55,6 +55,14 @@ TEST_CASE("a missing argument is named", "[cli]") {
   check_refused("inspect --panel memory", "no trace is given");
 }
 
+TEST_CASE("an option that a shell gave nothing is refused of simulations, too", "[cli]") {
+  for (const std::string command : {"ops ", "simulate -o x.tessera "}) {
+    check_refused(command + tiny + " --units ''", "--units is given nothing");
+    check_refused(command + tiny + " --scheme replicate --bucket-caps ''",
+                  "--bucket-caps is given nothing");
+  }
+}
+
 TEST_CASE("a model that cannot be read is refused", "[cli]") {
   for (const std::string command : {"ops ", "simulate -o x.tessera "}) {
     check_refused(command + "missing.json", "missing.json");

@@ -80,5 +80,18 @@ TEST_CASE("checkpoint export writes one safetensors file", "[cli]") {
   CHECK(run_tessera("checkpoint export " + path + " " + file + " --dtype int8").exit_code == 2);
 }
 
+TEST_CASE("checkpoint export writes over no part of the checkpoint", "[cli]") {
+  const std::string step = saved("kept") + "/step-000004/";
+  for (const auto& [file, what] :
+       {std::pair{"manifest.json", "the checkpoint's manifest"},
+        std::pair{"rank-00000.0.safetensors", "a part of the checkpoint"}}) {
+    const ProgramRun run = run_tessera("checkpoint export " + run_folder() + "kept " + step + file);
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages ==
+          "tessera: FILE " + step + file + " is read as " + what + ": choose another name\n");
+  }
+  CHECK(run_tessera("checkpoint verify " + step).exit_code == 0);
+}
+
 }  // namespace
 }  // namespace tessera::test

@@ -120,7 +120,9 @@ TEST_CASE("tokens that a model has not are refused, and more than it has are nam
   CHECK(says(run_tessera("generate gpt.json --weights own.safetensors --prompt-ids 256"),
              "--prompt-ids: token 256 is none of the 256 of gpt"));
   CHECK(says(run_tessera("generate gpt.json --weights own.safetensors --prompt ''"),
-             "--prompt: the text has no tokens: give another"));
+             "--prompt is given nothing"));
+  CHECK(says(run_tessera("generate gpt.json --weights own.safetensors --prompt-ids ''"),
+             "--prompt-ids is given nothing"));
 }
 
 TEST_CASE("of tokens the fewest that are likely enough are chosen among", "[cli][generate]") {

@@ -71,6 +71,18 @@ double loss_of(const std::string& name, const std::string& weights) {
 
 }  // namespace
 
+TEST_CASE("a checkpoint with adapters is refused where they cannot be used", "[cli][lora]") {
+  prepare_base("gpt", architectures[0].second);
+  REQUIRE(adapt("gpt", "--save adapted").exit_code == 0);
+  for (const std::string command : {"generate gpt.json ", "evaluate gpt.json --data text.txt "}) {
+    const ProgramRun run = run_tessera(command + "--checkpoint adapted");
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages ==
+          "tessera: adapted/step-000006: has adapters of --lora: write weights with them by "
+          "tessera checkpoint merge, and name those with --weights\n");
+  }
+}
+
 TEST_CASE("adapters train to the same bits on one rank and on four, and merge", "[cli][lora]") {
   for (const auto& [name, config] : architectures) {
     INFO(name);
@@ -109,9 +121,16 @@ TEST_CASE("adapters train to the same bits on one rank and on four, and merge", 
               .messages.find(
                   "has --lora rank=4,alpha=12,target=all-linear, this one rank=4,alpha=8") !=
           std::string::npos);
-    REQUIRE(run_tessera("checkpoint merge " + name + "-run " + name +
-                        ".json again.safetensors --adapter again")
-                .exit_code == 0);
+    const std::string merge = "checkpoint merge " + name + "-run " + name + ".json ";
+    const ProgramRun again = run_tessera(merge + "again.safetensors --adapter again");
+    REQUIRE(again.exit_code == 0);
+    CHECK(again.messages.empty());
+    CHECK(run_tessera(merge + name + ".json").messages ==
+          "tessera: FILE " + name + ".json is read as the model: choose another name\n");
+    std::filesystem::remove(run_folder() + "unwritten.safetensors");
+    CHECK(run_tessera(merge + "unwritten.safetensors --adapter text.txt").messages ==
+          "tessera: --adapter text.txt: is a file: name a folder\n");
+    CHECK_FALSE(std::filesystem::exists(run_folder() + "unwritten.safetensors"));
     const std::string other = config.substr(0, config.rfind('}')) + R"(, "bos_token_id": 7})";
     std::ofstream(run_folder() + "other.json") << other;
     CHECK(run_tessera("checkpoint merge " + name + "-run other.json other.safetensors")

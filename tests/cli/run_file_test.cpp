@@ -69,6 +69,27 @@ std::string refused_run(const std::string& text) {
   return done.messages;
 }
 
+TEST_CASE("a run writes nothing over the file that says what to run", "[cli][train]") {
+  prepare_run();
+  write_run("mine.run.toml", run);
+  const ProgramRun beside = run_tessera("train mine.run.toml --json mine.json");
+  CHECK(beside.exit_code == 0);
+  CHECK(beside.messages.find("tessera: warning: mine.run.toml: was not written by a run, so the "
+                             "options of this one are not written there\n") != std::string::npos);
+  CHECK(file_text("mine.run.toml") == run);
+  for (const std::string option : {"--json ", "--export=", "--csv ./"}) {
+    const ProgramRun over = run_tessera("train mine.run.toml " + option + "mine.run.toml");
+    CHECK(over.exit_code == 2);
+    CHECK(over.messages.find("mine.run.toml is the file that says what to run: choose another "
+                             "name\n") != std::string::npos);
+  }
+  CHECK(file_text("mine.run.toml") == run);
+  const ProgramRun folder = run_tessera("train mine.run.toml --json .");
+  CHECK(folder.messages.find("tessera: .: is a folder: name a file for the log\n") !=
+        std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "..run.toml"));
+}
+
 }  // namespace
 
 TEST_CASE("a run file says what the command line says, and what it writes runs again",

@@ -52,10 +52,10 @@ TEST_CASE("a run does not write over what it reads, nor two things into one file
   prepare();
   const auto size = std::filesystem::file_size(run_folder() + "text.txt");
   CHECK(refusal("--data text.txt --export ./text.txt") ==
-        "tessera: --export ./text.txt: the run reads it as --data: choose another name\n");
-  CHECK(refusal("--data text.txt:2 --json text.txt").find("reads it as --data") !=
+        "tessera: --export ./text.txt is read as --data: choose another name\n");
+  CHECK(refusal("--data text.txt:2 --json text.txt").find("is read as --data") !=
         std::string::npos);
-  CHECK(refusal("--data text.txt --csv gpt.json").find("reads it as the model") !=
+  CHECK(refusal("--data text.txt --csv gpt.json").find("is read as the model") !=
         std::string::npos);
   CHECK(refusal("--data text.txt --json log --csv ./log") ==
         "tessera: --json and --csv name the same file log: choose two\n");

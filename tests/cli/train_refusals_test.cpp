@@ -127,6 +127,8 @@ TEST_CASE("a run that goes on otherwise than it began says so in one warning", "
         "cosine, is constant\n");
   CHECK(warned("--batch 4 --steps 6").find("began: tokens a step was 32, is 64") !=
         std::string::npos);
+  CHECK(warned("--batch 2 --steps 6 --sharded-dtype bfloat16")
+            .find("began: --sharded-dtype was float32, is bfloat16") != std::string::npos);
   write("relu.json", config_with(R"("n_inner": null)"));
   CHECK(warned("--batch 2 --steps 6", "relu.json").find("began: the model was ") !=
         std::string::npos);

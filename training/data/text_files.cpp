@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/data/text_files.h"
+// Files that are taken for text because of their name, and what they are instead.
 
 #include <fmt/format.h>
 

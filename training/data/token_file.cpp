@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/text/text_file.h"
-#include "training/data/text_files.h"
+#include "tessera/documents.h"
 #include "training/data/token_formats.h"
 
 namespace tessera {

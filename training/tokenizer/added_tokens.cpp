@@ -59,7 +59,7 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
     }
     const bool special = one.value("special", false);
     const bool after = one.value("normalized", !special);
-    const std::string text = after && normaliser ? normaliser(content) : content;
+    const std::string text = after && normaliser ? normaliser({content}).text : content;
     all_.insert(id);
     if (special) special_.insert(id);
     if (text.empty()) continue;
@@ -76,11 +76,16 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
   return {};
 }
 
-std::vector<Section> AddedTokens::find(const ByFirst& tokens, std::string_view text) {
+std::vector<Section> AddedTokens::in_raw(std::string_view text) const {
+  return find(raw_, {std::string(text), text.empty() ? 0 : utf8_length(text[0])});
+}
+
+std::vector<Section> AddedTokens::find(const ByFirst& tokens, const Piece& whole) {
+  const std::string_view text = whole.text;
   std::vector<Section> out;
   std::size_t done = 0;
   const auto add_text = [&](std::size_t end) {
-    if (end > done) out.push_back({-1, std::string(text.substr(done, end - done)), done == 0});
+    if (end > done) out.push_back({-1, whole.part(done, end)});
   };
   for (std::size_t at = 0; at < text.size();) {
     const auto& same = tokens[static_cast<std::uint8_t>(text[at])];
@@ -96,7 +101,7 @@ std::vector<Section> AddedTokens::find(const ByFirst& tokens, std::string_view t
     at += found->text.size();
     if (found->takes_space_behind) at += space_behind(text.substr(at));
     add_text(begin);
-    out.push_back({found->id, "", false});
+    out.push_back({found->id, {}});
     done = at;
   }
   add_text(text.size());

@@ -16,8 +16,7 @@ namespace tessera::tokens {
 /// A part of a text: a token that was found, or what lies between.
 struct Section {
   std::int32_t token = -1;  // -1: text
-  std::string text;
-  bool first = false;  // it begins where the whole text does
+  Piece piece;
 };
 
 class AddedTokens {
@@ -26,10 +25,8 @@ class AddedTokens {
   Status read(const nlohmann::json& json, const Normaliser& normaliser, Vocabulary& vocabulary);
 
   /// Finds those that are looked for before normalisation, or after it.
-  std::vector<Section> in_raw(std::string_view text) const { return find(raw_, text); }
-  std::vector<Section> in_normalised(std::string_view text) const {
-    return find(normalised_, text);
-  }
+  std::vector<Section> in_raw(std::string_view text) const;
+  std::vector<Section> in_normalised(const Piece& piece) const { return find(normalised_, piece); }
   bool is_special(std::int32_t id) const { return special_.contains(id); }
   bool has(std::int32_t id) const { return all_.contains(id); }
 
@@ -41,7 +38,7 @@ class AddedTokens {
   };
   /// By the first byte, the longest first.
   using ByFirst = std::vector<std::vector<Added>>;
-  static std::vector<Section> find(const ByFirst& tokens, std::string_view text);
+  static std::vector<Section> find(const ByFirst& tokens, const Piece& whole);
 
   ByFirst raw_ = ByFirst(256), normalised_ = ByFirst(256);
   std::set<std::int32_t> special_, all_;

@@ -108,6 +108,15 @@ class Bpe final : public PieceModel {
     return {};
   }
 
+  static Status without_token(std::string_view character) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} has no token, and the tokenizer none for the unknown: take it out "
+                    "of the text (tokenizers of Python drop it without a word), or name an "
+                    "unk_token in the tokenizer.json",
+                    in_quotes(character)));
+  }
+
   Result<std::vector<Symbol>> symbols_of(std::string_view piece) const {
     std::vector<Symbol> out;
     const auto add = [&](std::int32_t id) {

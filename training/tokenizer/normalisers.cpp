@@ -18,14 +18,19 @@ std::string without(bool (*is_mark)(std::uint32_t), const std::string& text) {
   return out;
 }
 
-std::string stripped(const std::string& text, bool left, bool right) {
-  const auto all = characters_of(text);
+Piece stripped(const Piece& piece, bool left, bool right) {
+  const auto all = characters_of(piece.text);
   std::size_t begin = 0;
-  std::size_t end = all.size();
-  while (left && begin < end && is_whitespace(all[begin])) ++begin;
-  while (right && end > begin && is_whitespace(all[end - 1])) --end;
-  return utf8_of({all.begin() + static_cast<std::ptrdiff_t>(begin),
-                  all.begin() + static_cast<std::ptrdiff_t>(end)});
+  std::size_t end = piece.text.size();
+  for (auto c = all.begin(); left && c != all.end() && is_whitespace(*c); ++c) {
+    begin += utf8_length(piece.text[begin]);
+  }
+  for (auto c = all.rbegin(); right && end > begin && is_whitespace(*c); ++c) {
+    std::string last;
+    append(*c, last);
+    end -= last.size();
+  }
+  return piece.part(begin, end);
 }
 
 // Blocks of CJK ideographs, as BERT knows them.
@@ -64,19 +69,36 @@ Result<Normaliser> replacing(const Json& json) {
   if (pattern.contains("Regex")) {
     TESSERA_ASSIGN(what, Pattern::make(pattern.at("Regex").get<std::string>()));
   }
-  return Normaliser([what, content](const std::string& text) {
-    std::string out;
-    std::size_t at = 0;
-    for (const auto& found : what.find(text)) {
-      out += text.substr(at, found.begin - at) + content;
-      at = found.end;
-    }
-    return out + text.substr(at);
+  return Normaliser([what, content](Piece piece) {
+    piece.replace(what, content);
+    return piece;
   });
 }
 
+// A step that takes each character by itself, so that what becomes of the head is known alone.
+template <typename Change>
+Normaliser each_character(Change change) {
+  return [change](const Piece& piece) {
+    return Piece{change(piece.text), change(piece.text.substr(0, piece.head)).size()};
+  };
+}
+
+// Marks may change places with the head's, and a character may take marks behind the head in.
 Normaliser form(Form which) {
-  return [which](const std::string& text) { return normalised(which, text); };
+  return [which](const Piece& piece) {
+    Piece out{normalised(which, piece.text)};
+    if (!piece.first() || out.text.empty()) return out;
+    const std::string head = normalised(which, piece.text.substr(0, piece.head));
+    const bool composes = which == Form::nfc || which == Form::nfkc;
+    std::size_t same = 0;
+    while (same < head.size() &&
+           out.text.substr(same).starts_with(head.substr(same, utf8_length(head[same])))) {
+      same += utf8_length(head[same]);
+    }
+    const bool takes_next = same == 0 || (composes && same < head.size());
+    out.head = takes_next ? same + utf8_length(out.text[same]) : same;
+    return out;
+  };
 }
 
 Result<Normaliser> normaliser_sequence(const Json& json) {
@@ -84,19 +106,20 @@ Result<Normaliser> normaliser_sequence(const Json& json) {
   for (const Json& one : json.at("normalizers")) {
     TESSERA_ASSIGN(all.emplace_back(), read_normaliser(one));
   }
-  return Normaliser([all](std::string text) {
+  return Normaliser([all](Piece piece) {
     for (const Normaliser& one : all) {
-      if (one) text = one(std::move(text));
+      if (one) piece = one(std::move(piece));
     }
-    return text;
+    return piece;
   });
 }
 
 Normaliser bert(const Json& json) {
   const bool lowers = json.value("lowercase", true);
   const Json accents = json.value("strip_accents", Json());
-  return Bert{json.value("clean_text", true), json.value("handle_chinese_chars", true),
-              accents.is_boolean() ? accents.get<bool>() : lowers, lowers};
+  return each_character(Bert{json.value("clean_text", true),
+                             json.value("handle_chinese_chars", true),
+                             accents.is_boolean() ? accents.get<bool>() : lowers, lowers});
 }
 
 }  // namespace
@@ -109,20 +132,25 @@ Result<Normaliser> read_normaliser(const Json& json) {
   if (type == "NFD") return form(Form::nfd);
   if (type == "NFKC") return form(Form::nfkc);
   if (type == "NFKD") return form(Form::nfkd);
-  if (type == "Lowercase") return Normaliser([](const std::string& t) { return lower_case(t); });
+  if (type == "Lowercase") {
+    return each_character([](const std::string& text) { return lower_case(text); });
+  }
   if (type == "StripAccents") {
-    return Normaliser([](const std::string& t) { return without(is_combining_mark, t); });
+    return each_character([](const std::string& text) { return without(is_combining_mark, text); });
   }
   if (type == "Replace") return replacing(json);
   if (type == "BertNormalizer") return bert(json);
   if (type == "Strip") {
     const bool left = json.value("strip_left", true);
     const bool right = json.value("strip_right", true);
-    return Normaliser([=](const std::string& text) { return stripped(text, left, right); });
+    return Normaliser([=](const Piece& piece) { return stripped(piece, left, right); });
   }
   if (type == "Prepend") {
     const auto what = json.at("prepend").get<std::string>();
-    return Normaliser([=](const std::string& t) { return t.empty() ? t : what + t; });
+    return Normaliser([=](Piece piece) {
+      piece.prepend(what);
+      return piece;
+    });
   }
   return Status(Code::not_supported,
                 fmt::format("normalizer {} is not known: known are Sequence, NFC, NFD, NFKC, NFKD, "

@@ -45,12 +45,4 @@ std::vector<std::int32_t> Vocabulary::of_bytes(std::string_view bytes) const {
   return out;
 }
 
-Status without_token(std::string_view character) {
-  return Status(Code::invalid_argument,
-                fmt::format("{} has no token, and the tokenizer none for the unknown: take it out "
-                            "of the text (tokenizers of Python drop it without a word), or name an "
-                            "unk_token in the tokenizer.json",
-                            in_quotes(character)));
-}
-
 }  // namespace tessera::tokens

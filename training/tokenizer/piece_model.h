@@ -55,9 +55,6 @@ class PieceModel {
   Vocabulary vocabulary_;
 };
 
-/// What encoding fails with at a character that is in no token.
-Status without_token(std::string_view character);
-
 using MadeModel = Result<std::unique_ptr<PieceModel>>;
 
 /// Byte-pair encoding (arXiv 1508.07909): the pair of the lowest rank is merged, leftmost first.

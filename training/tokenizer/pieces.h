@@ -8,16 +8,26 @@
 #include <vector>
 
 #include "tessera/status.h"
+#include "training/tokenizer/unicode_text.h"
 
 namespace tessera::tokens {
 
-/// A text after a step; empty functions do nothing.
-using Normaliser = std::function<std::string(std::string)>;
-
+/// A part of a text, however it was changed so far.
 struct Piece {
   std::string text;
-  bool first = false;  // it begins where the whole text does
+  /// Bytes at its beginning that became of the whole text's first character, or stand before it.
+  std::size_t head = 0;
+
+  bool first() const { return head > 0; }
+  Piece part(std::size_t begin, std::size_t end) const;
+  /// `what` becomes of the first character.
+  void prepend(const std::string& what);
+  /// `content` becomes of the last character that it replaces.
+  void replace(const Pattern& what, const std::string& content);
 };
+
+/// A piece after a step; empty functions do nothing.
+using Normaliser = std::function<Piece(Piece)>;
 /// Cuts each piece into further ones.
 using PreTokeniser = std::function<std::vector<Piece>(const Piece&)>;
 

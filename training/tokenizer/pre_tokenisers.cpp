@@ -65,10 +65,7 @@ std::vector<Part> joined(const std::vector<Part>& parts, Behaviour behaviour) {
 
 std::vector<Piece> pieces_of(const Piece& whole, const std::vector<Part>& parts) {
   std::vector<Piece> out;
-  for (const Part& part : parts) {
-    out.push_back(
-        {whole.text.substr(part.begin, part.end - part.begin), whole.first && part.begin == 0});
-  }
+  for (const Part& part : parts) out.push_back(whole.part(part.begin, part.end));
   return out;
 }
 
@@ -119,9 +116,12 @@ Result<PreTokeniser> byte_level_words(const Json& json) {
     words = by_pattern(pattern, Behaviour::isolated, false);
   }
   return PreTokeniser([=](Piece piece) {
-    if (adds_space && !piece.text.starts_with(' ')) piece.text = " " + piece.text;
+    if (adds_space && !piece.text.starts_with(' ')) piece.prepend(" ");
     std::vector<Piece> out = words ? words(piece) : std::vector<Piece>{piece};
-    for (Piece& one : out) one.text = to_byte_alphabet(one.text);
+    for (Piece& one : out) {
+      const std::size_t head = to_byte_alphabet(one.text.substr(0, one.head)).size();
+      one = {to_byte_alphabet(one.text), head};
+    }
     return out;
   });
 }
@@ -133,12 +133,11 @@ PreTokeniser metaspace_words(const Json& json) {
   const auto scheme = json.value("prepend_scheme", standard);
   const bool splits = json.value("split", true);
   const PreTokeniser words = by_pattern(Pattern::literal(mark), Behaviour::with_next, false);
+  const Pattern space = Pattern::literal(" ");
   return [=](Piece piece) {
-    std::string text;
-    for (const char c : piece.text) text += c == ' ' ? mark : std::string(1, c);
-    const bool prepends = scheme == "always" || (scheme == "first" && piece.first);
-    if (prepends && !text.starts_with(mark)) text = mark + text;
-    piece.text = std::move(text);
+    piece.replace(space, mark);
+    const bool prepends = scheme == "always" || (scheme == "first" && piece.first());
+    if (prepends && !piece.text.starts_with(mark)) piece.prepend(mark);
     return splits ? words(piece) : std::vector<Piece>{piece};
   };
 }
@@ -160,17 +159,6 @@ Result<PreTokeniser> pre_tokeniser_sequence(const Json& json) {
 }
 
 }  // namespace
-
-std::vector<Piece> cut(const PreTokeniser& with, const std::vector<Piece>& pieces) {
-  if (!with) return pieces;
-  std::vector<Piece> out;
-  for (const Piece& piece : pieces) {
-    for (Piece& one : with(piece)) {
-      if (!one.text.empty()) out.push_back(std::move(one));
-    }
-  }
-  return out;
-}
 
 Result<PreTokeniser> read_pre_tokeniser(const Json& json) {
   if (json.is_null()) return PreTokeniser{};

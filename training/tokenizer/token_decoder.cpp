@@ -147,7 +147,7 @@ TokenDecoder stripping(const Json& json) {
 Result<TokenDecoder> replacing_tokens(const Json& json) {
   TESSERA_ASSIGN(const Normaliser with, read_normaliser(json));
   return TokenDecoder([with](Texts tokens) {
-    for (std::string& token : tokens) token = with(std::move(token));
+    for (std::string& token : tokens) token = with({std::move(token)}).text;
     return tokens;
   });
 }

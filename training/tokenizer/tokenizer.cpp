@@ -36,7 +36,7 @@ struct Tokenizer::State {
   Status read_model(const Json& json);
   Status read_post_processor(const Json& json);
   Status read_template(const Json& json);
-  Status encode_text(const tokens::Section& section, std::vector<std::int32_t>& ids) const;
+  Status encode_text(const tokens::Piece& raw, std::vector<std::int32_t>& ids) const;
 };
 
 Status Tokenizer::State::read_model(const Json& json) {
@@ -155,16 +155,14 @@ Result<Tokenizer> Tokenizer::open(const std::string& path) {
   return Tokenizer(std::move(state));
 }
 
-Status Tokenizer::State::encode_text(const tokens::Section& section,
+Status Tokenizer::State::encode_text(const tokens::Piece& raw,
                                      std::vector<std::int32_t>& ids) const {
-  const std::string text = normaliser ? normaliser(section.text) : section.text;
-  for (const tokens::Section& part : added.in_normalised(text)) {
+  for (const tokens::Section& part : added.in_normalised(normaliser ? normaliser(raw) : raw)) {
     if (part.token >= 0) {
       ids.push_back(part.token);
       continue;
     }
-    const tokens::Piece whole{part.text, section.first && part.first};
-    for (const tokens::Piece& piece : tokens::cut(pre_tokeniser, {whole})) {
+    for (const tokens::Piece& piece : tokens::cut(pre_tokeniser, {part.piece})) {
       TESSERA_TRY(model->encode(piece.text, ids));
     }
   }
@@ -185,7 +183,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
     if (section.token >= 0) {
       ids.push_back(section.token);
     } else {
-      TESSERA_TRY(s.encode_text(section, ids));
+      TESSERA_TRY(s.encode_text(section.piece, ids));
     }
   }
   if (adds) ids.insert(ids.end(), s.behind.begin(), s.behind.end());

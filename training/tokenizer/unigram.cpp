@@ -36,7 +36,8 @@ class Unigram final : public PieceModel {
   }
 
   Status encode(std::string_view piece, std::vector<std::int32_t>& ids) const override {
-    for (const std::string& part : parts_of(piece)) {
+    TESSERA_ASSIGN(const auto parts, parts_of(piece));
+    for (const std::string& part : parts) {
       const std::int32_t id = vocabulary_.find(part);
       if (id >= 0) {
         ids.push_back(id);
@@ -45,7 +46,6 @@ class Unigram final : public PieceModel {
       const auto bytes = by_bytes_ ? vocabulary_.of_bytes(part) : std::vector<std::int32_t>{};
       ids.insert(ids.end(), bytes.begin(), bytes.end());
       if (!bytes.empty()) continue;
-      if (unknown_ < 0) return without_token(part);
       ids.push_back(unknown_);
     }
     return {};
@@ -59,16 +59,18 @@ class Unigram final : public PieceModel {
     bool reached = false;
   };
 
-  // Viterbi's way over bytes; unknown characters that follow each other are one part.
-  std::vector<std::string> parts_of(std::string_view text) const {
+  // Viterbi's way over bytes; unknown characters that follow each other are one part. Without a
+  // token for them no way may so much as try one, whatever bytes there are, as in Python.
+  Result<std::vector<std::string>> parts_of(std::string_view text) const {
     std::vector<Best> best(text.size() + 1);
     for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
       const std::size_t character = utf8_length(text[at]);
       const double here = best[at].score;
       bool alone = false;
       const auto offer = [&](std::size_t end, double score, std::int32_t id) {
-        if (best[end].reached && !(score > best[end].score)) return;
+        if (best[end].reached && !(score > best[end].score)) return false;
         best[end] = {score, at, id, true};
+        return true;
       };
       for (std::size_t end = at + character; end <= text.size() && end - at <= longest_;) {
         const std::int32_t id = vocabulary_.find(text.substr(at, end - at));
@@ -77,7 +79,10 @@ class Unigram final : public PieceModel {
         if (end == text.size()) break;
         end += utf8_length(text[end]);
       }
-      if (!alone) offer(at + character, worst_ - unknown_penalty + here, unknown_);
+      const double of_unknown = worst_ - unknown_penalty + here;
+      if (!alone && offer(at + character, of_unknown, unknown_) && unknown_ < 0) {
+        return without_unknown(text.substr(at, character));
+      }
     }
     std::vector<std::string> out;
     bool after_unknown = false;
@@ -93,6 +98,13 @@ class Unigram final : public PieceModel {
     }
     std::reverse(out.begin(), out.end());
     return out;
+  }
+
+  static Status without_unknown(std::string_view character) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} has no token, and the tokenizer none for the unknown: take it "
+                              "out of the text, or name an unk_id in the tokenizer.json",
+                              in_quotes(character)));
   }
 
   std::vector<double> scores_;

@@ -90,6 +90,58 @@ TEST_CASE("pieces of a unigram model are the likeliest, unknown ones are bytes o
   CHECK(decoded(t, {1, 6, 4, 2, 4}) == "ab b");
 }
 
+// Characters are tokens; behind `normalizers`, `cuts` and then Llama's Metaspace for first words.
+Tokenizer of_first_words(const std::string& normalizers, const std::string& cuts) {
+  return parsed(R"({"normalizer": {"type": "Sequence", "normalizers": [)" + normalizers +
+                R"(]}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [)" + cuts +
+                R"(, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"}]},
+      "model": {"type": "BPE", "unk_token": "<unk>", "merges": [], "vocab": {"<unk>": 0,
+      "\u2581": 1, "1": 2, "a": 3, "b": 4, "\u0301": 7, "\u0323": 8, "\u00e9": 9}}})");
+}
+
+TEST_CASE("all that became of the first character begins the first word, as in Python",
+          "[tokenizer]") {
+  const std::string digits = R"({"type": "Digits", "individual_digits": true})";
+  const auto prepends = of_first_words(R"({"type": "Prepend", "prepend": "\u2581"},
+      {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"})",
+                                       digits);
+  CHECK(encoded(prepends, "1a") == Ids{1, 1, 2, 3});
+  CHECK(encoded(prepends, "a1") == Ids{1, 3, 2});
+  CHECK(encoded(prepends, "11") == Ids{1, 1, 2, 2});
+  CHECK(encoded(prepends, " 1") == Ids{1, 1, 2});
+  const auto replaces = of_first_words(R"({"type": "Replace", "pattern": {"Regex": "[ab]+"},
+      "content": "1"})",
+                                       digits);
+  CHECK(encoded(replaces, "a1") == Ids{1, 2, 2});
+  CHECK(encoded(replaces, "ab1") == Ids{2, 2});
+  const auto strips = of_first_words(R"({"type": "Strip"})", digits);
+  CHECK(encoded(strips, " a") == Ids{3});
+  CHECK(encoded(strips, "a ") == Ids{1, 3});
+  const auto decomposes = of_first_words(R"({"type": "NFD"})", R"({"type": "Split",
+      "pattern": {"Regex": "\\p{M}"}, "behavior": "Isolated"})");
+  CHECK(encoded(decomposes, "\u00e9") == Ids{1, 0, 1, 7});
+  CHECK(encoded(decomposes, "e\u0301") == Ids{1, 0, 7});
+  CHECK(encoded(decomposes, "\u00e9\u0323") == Ids{1, 0, 8, 7});
+  CHECK(encoded(decomposes, "\u0301\u0323") == Ids{1, 8, 7});
+  const auto composes = of_first_words(R"({"type": "Prepend", "prepend": "\u2581"},
+      {"type": "NFC"})",
+                                       R"({"type": "Split",
+      "pattern": {"Regex": "[\u00e91]"}, "behavior": "Isolated"})");
+  CHECK(encoded(composes, "e\u0301a") == Ids{1, 1, 9, 3});
+  CHECK(encoded(composes, "\u00e91") == Ids{1, 1, 9, 2});
+}
+
+TEST_CASE("a unigram model without a token for the unknown refuses what it would try it for",
+          "[tokenizer][errors]") {
+  const Tokenizer t = parsed(R"({"model": {"type": "Unigram", "byte_fallback": true, "vocab":
+      [["a", -1], ["ab", -1.5], ["<0x64>", -9], ["b", -3], ["ac", -3]]}})");
+  CHECK(encoded(t, "ab") == Ids{1});
+  CHECK(encoded(t, "ac") == Ids{4});
+  CHECK(t.encode("d").status().message() ==
+        "\"d\" has no token, and the tokenizer none for the unknown: take it out of the text, or "
+        "name an unk_id in the tokenizer.json");
+}
+
 TEST_CASE("a BPE model may fall back to bytes", "[tokenizer]") {
   const Tokenizer t = parsed(R"({"normalizer": {"type": "Sequence", "normalizers": [
       {"type": "Prepend", "prepend": "\u2581"},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `tessera tokenize` writes, refuses and names.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "tests/cli/program.h"
+#include "tests/cli/tiny_run.h"
+
+namespace tessera::test {
+namespace {
+
+ProgramRun tokenize(const std::string& options) {
+  write("letters.json", R"({"model": {"type": "BPE", "vocab": {"t": 0, "o": 1, "s": 2, "e": 3,
+      "<e>": 4}, "merges": []}})");
+  return run_tessera("tokenize letters.json " + options);
+}
+
+TEST_CASE("tokens are not written over what they are made of", "[cli][tokenize]") {
+  write("to.txt", "to");
+  for (const std::string output : {"to.txt", "./to.txt"}) {
+    const ProgramRun run = tokenize("to.txt -o " + output);
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages ==
+          "tessera: --output " + output + " is read as a text: choose another name\n");
+  }
+  CHECK(text_of("to.txt") == "to");
+  CHECK(tokenize("to.txt -o letters.json").messages ==
+        "tessera: --output letters.json is read as the tokenizer: choose another name\n");
+}
+
+TEST_CASE("files without a text are refused, and documents without one are counted",
+          "[cli][tokenize]") {
+  write("to.txt", "to");
+  write("none.txt", "");
+  write("none.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
+  for (const std::string none : {"none.txt", "none.jsonl"}) {
+    const ProgramRun run = tokenize(none + " -o none.bin --end-of-text '<e>'");
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages == "tessera: " + none + ": there is no text to encode\n");
+    CHECK_FALSE(std::filesystem::exists(run_folder() + "none.bin"));
+  }
+  const ProgramRun some = tokenize("to.txt none.txt --print --end-of-text '<e>'");
+  CHECK(some.exit_code == 0);
+  CHECK(some.output == "0 1 4\n4\n");
+  CHECK(some.messages == "tessera: warning: 1 of 2 documents have no text\n");
+}
+
+TEST_CASE("what editors on Windows add is no part of a text", "[cli][tokenize]") {
+  write("marked.txt", "\xEF\xBB\xBFto\r\nsee\r\n");
+  CHECK(tokenize("marked.txt --documents line --print --end-of-text none").output ==
+        "0 1\n2 3 3\n");
+  write("marked.jsonl", "\xEF\xBB\xBF{\"text\": \"to\"}\r\n");
+  CHECK(tokenize("marked.jsonl --print").output == "0 1\n");
+  write("whole.txt", "\xEF\xBB\xBFto");
+  CHECK(tokenize("whole.txt --print").output == "0 1\n");
+}
+
+TEST_CASE("options of tokenize that do nothing are refused or named", "[cli][tokenize]") {
+  write("to.txt", "to");
+  CHECK(tokenize("to.txt --print --key body").messages ==
+        "tessera: --key means nothing without JSON lines among the files: leave it out\n");
+  const ProgramRun run = tokenize("to.txt --print --special on");
+  CHECK(run.exit_code == 0);
+  CHECK(run.messages ==
+        "tessera: warning: --special on: letters.json adds no tokens around a text\n");
+}
+
+}  // namespace
+}  // namespace tessera::test
