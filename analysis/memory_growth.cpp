@@ -25,7 +25,8 @@ constexpr std::size_t before_min = 3;      // steps before it tell what steps di
 constexpr std::int64_t above_before = 2;   // the end rises by so many times that
 // How much of what the steps of an end differ by its line explains: of few steps nearly all.
 constexpr double straight_min = 0.9, straight_min_of_few = 0.95;
-constexpr double straighter = 0.01;  // so much more is explained: a better end
+// A shorter end is better if so small a part of what the longer one leaves unexplained is left.
+constexpr double unexplained_part = 0.25, unexplained_min = 0.001;
 constexpr std::size_t quarters = 4;
 constexpr std::int64_t least_rise = 8;  // of a quarter to the next: a part of the whole
 
@@ -89,6 +90,11 @@ std::optional<Growth> growth_of_many(Peaks peaks) {
   return Growth{floors.front(), floors.back(), peaks.size(), line.slope, line.explains};
 }
 
+bool straighter(const Growth& shorter, const Growth& longer) {
+  const double left = 1 - longer.straight;
+  return left > unexplained_min && 1 - shorter.straight < unexplained_part * left;
+}
+
 /// Of the ends that grow the straightest one, and of equals the longest.
 std::optional<Growth> growth_of(Peaks peaks) {
   std::optional<Growth> best;
@@ -98,7 +104,7 @@ std::optional<Growth> growth_of(Peaks peaks) {
     const Peaks before = peaks.first(peaks.size() - steps), end = peaks.last(steps);
     if (part < ends && before.size() < before_min) continue;
     const auto growth = steps < short_end ? growth_of_few(end) : growth_of_many(end);
-    if (!growth || (best && growth->straight < best->straight + straighter)) continue;
+    if (!growth || (best && !straighter(*growth, *best))) continue;
     if (!before.empty()) {
       const auto [low, high] = std::minmax_element(before.begin(), before.end());
       if (growth->to - growth->from < above_before * (*high - *low)) continue;
