@@ -46,7 +46,7 @@ struct ViewState {
   std::set<Rank> pinned;                   // ranks whose rows stay on top
   std::string sql;                         // what Query asks first; "": a question of its own
   std::bitset<memory_class_count> classes_in_view;  // of the device's memory, as it was drawn
-  bool busy = false;                       // something goes on without input: draw again
+  bool busy = false;                                // something goes on without input: draw again
   bool show_help = false;
   bool show_palette = false;
   bool show_start = false;     // the page that opens traces
