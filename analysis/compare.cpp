@@ -5,63 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <tuple>
 
 #include "analysis/compared_steps.h"
 #include "analysis/compared_work.h"
 #include "analysis/op_pairs.h"
+#include "analysis/op_times.h"
 #include "analysis/step_noise.h"
 #include "tessera/analysis/median.h"
 #include "tessera/analysis/metrics.h"
-#include "tessera/analysis/spans.h"
 
 namespace tessera::analysis {
 namespace {
 
 constexpr std::size_t ops_max = 3, only_max = 10;
 
-/// Sums over ranks and steps that are compared, ns.
-struct OpTimes {
-  Time duration = 0, transfer = 0, waiting = 0;  // the latter two exposed
-  Time beside = 0;                               // computing while a collective runs
-};
-
-Time exposed_in(Lanes compute, Time begin, Time end) {
-  Time sum = 0;
-  for (const auto& [from, to] : exposed_parts(compute, begin, end)) sum += to - from;
-  return sum;
-}
-
-/// By the index of ops; `only`: of this rank.
-using TimesOfOps = std::vector<OpTimes>;
-
-Status add_rank(const Trace& trace, Rank rank, const ComparedSteps& steps, TimesOfOps& times) {
-  constexpr Time from = std::numeric_limits<Time>::min(), to = std::numeric_limits<Time>::max();
-  TESSERA_ASSIGN(const std::vector<storage::Lane> lanes, trace.reader().lanes(rank, from, to));
-  const auto compute = compute_lanes(trace, lanes);
-  const auto collectives = collective_lanes(trace, lanes);
-  for (const storage::Lane& lane : lanes) {
-    for (std::size_t i = 0; i < lane.op.size(); ++i) {
-      const storage::OpRow& op = trace.op(lane.op[i]);
-      if (op.id != lane.op[i] || op.step < steps.first || op.step >= steps.end) continue;
-      OpTimes& sum = times[static_cast<std::size_t>(&op - trace.ops().data())];
-      const Time duration = lane.end[i] - lane.begin[i];
-      sum.duration += duration;
-      if (!is_collective(op.kind)) {
-        sum.beside += duration - exposed_in(collectives, lane.begin[i], lane.end[i]);
-        continue;
-      }
-      sum.waiting += exposed_in(compute, lane.begin[i], lane.ready[i]);
-      sum.transfer += exposed_in(compute, lane.ready[i], lane.end[i]);
-    }
-  }
-  return {};
-}
-
 struct Run {
-  const Trace* trace;
+  OpTable table;
   TimesOfOps times;
   RankMeansOfSteps summary;
   LateRank late;
@@ -70,31 +31,33 @@ struct Run {
 };
 
 /// What the operations of each step come to.
-void add_operations(const Trace& trace, const TimesOfOps& times, const ComparedSteps& steps,
-                    Time ranks, BySteps& out) {
+void add_operations(const Run& run, const ComparedSteps& steps, Time ranks, BySteps& out) {
   const auto count = static_cast<std::size_t>(steps.count());
   out.waiting.resize(count);
   for (auto& kind : out.transfer) kind.resize(count);
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const storage::OpRow& op = trace.ops()[i];
-    if (op.step < steps.first || op.step >= steps.end) continue;
-    const auto s = static_cast<std::size_t>(op.step - steps.first);
-    out.waiting[s] += times[i].waiting / ranks;
-    out.transfer[static_cast<std::size_t>(op.kind)][s] += times[i].transfer / ranks;
+  for (std::size_t i = 0; i < run.times.size(); ++i) {
+    const std::int32_t step = run.table.step(i);
+    if (step < steps.first || step >= steps.end) continue;
+    const auto s = static_cast<std::size_t>(step - steps.first);
+    out.waiting[s] += run.times[i].waiting / ranks;
+    out.transfer[static_cast<std::size_t>(run.table.look(i).kind)][s] +=
+        run.times[i].transfer / ranks;
   }
 }
 
 Result<Run> read_run(const Trace& trace, const std::vector<Rank>& ranks, const ComparedSteps& steps,
-                     const std::atomic<bool>* stop) {
-  Run run{&trace, TimesOfOps(trace.ops().size()), {}, {}, {}, {}};
+                     OpLooks& looks, const std::atomic<bool>* stop) {
+  TESSERA_ASSIGN(OpTable table, OpTable::of(trace, steps.first, steps.end, looks));
+  TimesOfOps none(table.size());
+  Run run{std::move(table), std::move(none), {}, {}, {}, {}};
   TESSERA_ASSIGN(run.summary, means_of_steps(trace, steps, run.steps));
   run.late = late_rank_of(run.summary);
   for (const Rank rank : ranks) {
     if (stop != nullptr && *stop) return Status(Code::cancelled, "The comparison was stopped.");
-    TESSERA_TRY(add_rank(trace, rank, steps, run.times));
+    TESSERA_TRY(add_rank(trace, run.table, rank, steps, run.times));
   }
   const auto recorded = static_cast<Time>(std::max<std::size_t>(ranks.size(), 1));
-  add_operations(trace, run.times, steps, recorded, run.steps);
+  add_operations(run, steps, recorded, run.steps);
   const Time shared = recorded * steps.count();
   for (const OpTimes& op : run.times) {
     run.parts.transfer += op.transfer;
@@ -123,33 +86,39 @@ std::string text_of(const Named& named) {
   return text + fmt::format(": {} in A, {} in B", word(a), word(b));
 }
 
+/// What all operations of a look in A and one in B come to.
+struct LookTimes {
+  std::int64_t count = 0;
+  OpTimes a, b;
+};
+
 class Differences {
  public:
-  Differences(const Run& a, const Run& b, const OpPairs& pairs, Time shared)
-      : a_(a), b_(b), pairs_(pairs), shared_(shared) {}
+  Differences(const Run& a, const Run& b, const OpLooks& looks, const OpPairs& pairs, Time shared)
+      : looks_(looks), shared_(shared) {
+    for (const OpPair& pair : pairs.pairs) {
+      const auto of_a = static_cast<std::size_t>(pair.a), of_b = static_cast<std::size_t>(pair.b);
+      LookTimes& like = times_[{a.table.look_place(of_a), b.table.look_place(of_b)}];
+      ++like.count;
+      like.a.add(a.times[of_a]);
+      like.b.add(b.times[of_b]);
+      if (!is_collective(a.table.look(of_a).kind)) add_beside(a.times[of_a], b.times[of_b]);
+    }
+    add_only(a, pairs.only_a, &LookTimes::a);
+    add_only(b, pairs.only_b, &LookTimes::b);
+  }
 
-  /// The changed operations for which wanted(op) holds, by `value`; with `sum`, of all of them.
+  /// The changed operations for which wanted(kind) holds, by `value`; with `sum`, of all of them.
   template <class F>
   std::vector<ChangedOps> largest(Time OpTimes::*value, F wanted, Time& sum) const {
     std::map<Named, ChangedOps> groups;
-    const auto add = [&](const storage::OpRow& op, Reason a, Reason b, Time in_a, Time in_b) {
-      if (!wanted(op)) return;
-      ChangedOps& group = groups[{op.kind, op.unit, op.phase, a, b}];
-      ++group.count;
-      group.a += in_a;
-      group.b += in_b;
-    };
-    for (const OpPair& pair : pairs_.pairs) {
-      const storage::OpRow &a = a_.trace->ops()[pair.a], &b = b_.trace->ops()[pair.b];
-      add(a, a.reason, b.reason, a_.times[pair.a].*value, b_.times[pair.b].*value);
-    }
-    for (const std::size_t i : pairs_.only_a) {
-      const storage::OpRow& op = a_.trace->ops()[i];
-      add(op, op.reason, op.reason, a_.times[i].*value, 0);
-    }
-    for (const std::size_t i : pairs_.only_b) {
-      const storage::OpRow& op = b_.trace->ops()[i];
-      add(op, op.reason, op.reason, 0, b_.times[i].*value);
+    for (const auto& [like, times] : times_) {
+      const OpLook& a = looks_[like.first];
+      if (!wanted(a.kind)) continue;
+      ChangedOps& group = groups[{a.kind, a.unit, a.phase, a.reason, looks_[like.second].reason}];
+      group.count += times.count;
+      group.a += times.a.*value;
+      group.b += times.b.*value;
     }
     std::vector<ChangedOps> changed;
     sum = 0;
@@ -173,32 +142,36 @@ class Differences {
   /// What operations take longer in B (> 0) of which another share is beside collectives; one that
   /// is slower by itself has no larger share of them. Collectives never take so much of a device
   /// that an operation lasts more than half as long again.
-  Time beside_collectives() const {
-    constexpr double same_share = 0.05, slowed_most = 1.5;
-    Time sum = 0;
-    for (const OpPair& pair : pairs_.pairs) {
-      const OpTimes &a = a_.times[pair.a], &b = b_.times[pair.b];
-      if (a.duration == 0 || b.duration == 0 || is_collective(a_.trace->ops()[pair.a].kind)) {
-        continue;
-      }
-      const double more = share_of(b) - share_of(a);
-      const Time longer = b.duration - a.duration;
-      const auto [less, most] = std::minmax(a.duration, b.duration);
-      if (static_cast<double>(most) > slowed_most * static_cast<double>(less)) continue;
-      if (more > same_share ? longer > 0 : more < -same_share && longer < 0) sum += longer;
-    }
-    return sum / shared_;
-  }
+  Time beside_collectives() const { return beside_ / shared_; }
 
  private:
   static double share_of(const OpTimes& op) {
     return static_cast<double>(op.beside) / static_cast<double>(op.duration);
   }
 
-  const Run& a_;
-  const Run& b_;
-  const OpPairs& pairs_;
+  void add_beside(const OpTimes& a, const OpTimes& b) {
+    constexpr double same_share = 0.05, slowed_most = 1.5;
+    if (a.duration == 0 || b.duration == 0) return;
+    const double more = share_of(b) - share_of(a);
+    const Time longer = b.duration - a.duration;
+    const auto [less, most] = std::minmax(a.duration, b.duration);
+    if (static_cast<double>(most) > slowed_most * static_cast<double>(less)) return;
+    if (more > same_share ? longer > 0 : more < -same_share && longer < 0) beside_ += longer;
+  }
+
+  void add_only(const Run& run, const std::vector<std::int32_t>& indices, OpTimes LookTimes::*of) {
+    for (const std::int32_t index : indices) {
+      const auto i = static_cast<std::size_t>(index);
+      LookTimes& like = times_[{run.table.look_place(i), run.table.look_place(i)}];
+      ++like.count;
+      (like.*of).add(run.times[i]);
+    }
+  }
+
+  const OpLooks& looks_;
   Time shared_;
+  std::map<std::pair<std::int32_t, std::int32_t>, LookTimes> times_;  // by looks in A and B
+  Time beside_ = 0;
 };
 
 /// Exposed transfers: by kind, or, if operations are issued at other moments, as one cause, since
@@ -207,7 +180,7 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
   Time all = 0;
   const std::string what = "transfers that compute does not hide";
   if (out.other_reason > 0) {
-    const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+    const auto collective = [](OpKind kind) { return is_collective(kind); };
     std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, collective, all);
     out.causes.push_back(
         {fmt::format("{}, as {} operations are issued for another reason (prefetch)", what,
@@ -218,7 +191,7 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
   }
   for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
                             OpKind::reduce, OpKind::broadcast, OpKind::all_to_all}) {
-    const auto of_kind = [kind](const storage::OpRow& op) { return op.kind == kind; };
+    const auto of_kind = [kind](OpKind other) { return other == kind; };
     std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, of_kind, all);
     if (ops.empty()) continue;
     const auto k = static_cast<std::size_t>(kind);
@@ -232,7 +205,7 @@ void add_transfers(const Run& a, const Run& b, const Differences& differences, C
 void add_changed(const Run& a, const Run& b, const Differences& differences, Time beside,
                  Comparison& out) {
   Time all = 0;
-  const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+  const auto collective = [](OpKind kind) { return is_collective(kind); };
   std::vector<ChangedOps> ops = differences.largest(&OpTimes::transfer, collective, all);
   const auto with_compute = [](const Run& run) {
     std::vector<Time> sums = run.steps.all_transfers();
@@ -252,7 +225,7 @@ void add_changed(const Run& a, const Run& b, const Differences& differences, Tim
 void add_compute(const Run& a, const Run& b, const Differences& differences, bool same,
                  Comparison& out) {
   Time all = 0;
-  const auto computes = [](const storage::OpRow& op) { return !is_collective(op.kind); };
+  const auto computes = [](OpKind kind) { return !is_collective(kind); };
   const Time compute = b.parts.compute - a.parts.compute;
   // Whatever changes moves operations a little; it is named where it is most of the change.
   const Time slowed = differences.beside_collectives();
@@ -309,7 +282,7 @@ void add_causes(const Run& a, const Run& b, const Differences& differences, bool
        late,
        {},
        noise_of(a.steps.late, b.steps.late)});
-  const auto collective = [](const storage::OpRow& op) { return is_collective(op.kind); };
+  const auto collective = [](OpKind kind) { return is_collective(kind); };
   std::vector<ChangedOps> waits = differences.largest(&OpTimes::waiting, collective, all);
   // The median rank waits for the late one about as long as that is late.
   const Time rest = (all > 0) == (late > 0) ? std::max<Time>(0, std::abs(all) - std::abs(late)) : 0;
@@ -331,11 +304,11 @@ PeakMemory highest_peak(const Trace& trace) {
   return highest;
 }
 
-void add_only(const Trace& trace, const std::vector<std::size_t>& indices, bool in_a,
+void add_only(const OpTable& table, const std::vector<std::int32_t>& indices, bool in_a,
               Comparison& out) {
   std::map<Named, std::int64_t> groups;
-  for (const std::size_t i : indices) {
-    const storage::OpRow& op = trace.ops()[i];
+  for (const std::int32_t index : indices) {
+    const OpLook& op = table.look(static_cast<std::size_t>(index));
     ++groups[{op.kind, op.unit, op.phase, op.reason, op.reason}];
   }
   for (const auto& [named, count] : groups) out.only.push_back({in_a, text_of(named), count});
@@ -364,27 +337,30 @@ Result<Comparison> compare(const Trace& a, const Trace& b, const std::atomic<boo
   }
   out.steps = to - from;
   const ComparedSteps steps{first_steady(from, to), to};
-  const OpPairs pairs = pair_ops(a, b, from, to);
-  out.matched = static_cast<std::int64_t>(pairs.pairs.size());
-  out.collectives_only = pairs.collectives_only;
-  out.ops_a = out.matched + static_cast<std::int64_t>(pairs.only_a.size());
-  out.ops_b = out.matched + static_cast<std::int64_t>(pairs.only_b.size());
-  out.other_reason = std::count_if(pairs.pairs.begin(), pairs.pairs.end(),
-                                   [](const OpPair& pair) { return !pair.same_reason; });
   out.ranks = recorded_in_both(a, b);
-  TESSERA_ASSIGN(const Run run_a, read_run(a, out.ranks, steps, stop));
-  TESSERA_ASSIGN(const Run run_b, read_run(b, out.ranks, steps, stop));
+  OpLooks looks;
+  TESSERA_ASSIGN(const Run run_a, read_run(a, out.ranks, steps, looks, stop));
+  TESSERA_ASSIGN(const Run run_b, read_run(b, out.ranks, steps, looks, stop));
   out.a = run_a.parts;
   out.b = run_b.parts;
+  const OpPairs pairs = pair_ops(run_a.table, run_b.table, pairs_only_collectives(a, b), from, to);
+  out.matched = std::ssize(pairs.pairs);
+  out.collectives_only = pairs.collectives_only;
+  out.ops_a = out.matched + std::ssize(pairs.only_a);
+  out.ops_b = out.matched + std::ssize(pairs.only_b);
+  out.other_reason = std::count_if(pairs.pairs.begin(), pairs.pairs.end(),
+                                   [](const OpPair& pair) { return !pair.same_reason; });
   const auto shared = static_cast<Time>(std::max<std::size_t>(out.ranks.size(), 1)) * steps.count();
   // Not all imports know sizes.
-  if (!pairs.collectives_only) out.changed = changed_work(a, b, steps.first, steps.end);
-  add_causes(run_a, run_b, Differences(run_a, run_b, pairs, shared), same_computations(a, b, pairs),
-             out);
+  if (!pairs.collectives_only) {
+    out.changed = changed_work(run_a.table.work(), run_b.table.work(), steps.count());
+  }
+  add_causes(run_a, run_b, Differences(run_a, run_b, looks, pairs, shared),
+             same_computations(run_a.table, run_b.table, pairs), out);
   out.peak_a = highest_peak(a);
   out.peak_b = highest_peak(b);
-  add_only(a, pairs.only_a, true, out);
-  add_only(b, pairs.only_b, false, out);
+  add_only(run_a.table, pairs.only_a, true, out);
+  add_only(run_b.table, pairs.only_b, false, out);
   std::stable_sort(out.only.begin(), out.only.end(),
                    [](const OnlyInOne& x, const OnlyInOne& y) { return x.count > y.count; });
   if (out.only.size() > only_max) out.only.resize(only_max);

@@ -8,15 +8,14 @@
 #include <string>
 
 #include "analysis/op_pairs.h"
-#include "tessera/analysis/trace.h"
 
 namespace tessera::analysis {
 
 /// "all_reduce: 4 a step instead of 13, 474.7 MiB a step instead of 949.4"; "" if all are alike. Of
-/// steps [first, end).
-std::string changed_work(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end);
+/// so many steps' work.
+std::string changed_work(const WorkOfKinds& a, const WorkOfKinds& b, std::int32_t steps);
 
 /// Whether both runs compute the same operations.
-bool same_computations(const Trace& a, const Trace& b, const OpPairs& pairs);
+bool same_computations(const OpTable& a, const OpTable& b, const OpPairs& pairs);
 
 }  // namespace tessera::analysis

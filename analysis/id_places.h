@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tessera::analysis {
@@ -19,14 +20,9 @@ class IdPlaces {
   IdPlaces(const Rows& rows, IdOf id_of) {
     ids_.reserve(rows.size());
     for (const auto& row : rows) ids_.push_back(id_of(row));
-    if (ids_.empty()) return;
-    const std::int64_t range = std::int64_t{ids_.back()} - ids_.front();
-    while (range >> shift_ > 2 * std::ssize(ids_)) ++shift_;
-    for (std::size_t k = 0; k < ids_.size(); ++k) {
-      while (blocks_.size() <= block_of(ids_[k])) blocks_.push_back(static_cast<std::int32_t>(k));
-    }
-    blocks_.push_back(static_cast<std::int32_t>(ids_.size()));
+    find_blocks();
   }
+  explicit IdPlaces(std::vector<std::int32_t> ids) : ids_(std::move(ids)) { find_blocks(); }
 
   /// -1: there is none.
   std::int32_t find(std::int32_t id) const {
@@ -39,6 +35,15 @@ class IdPlaces {
   }
 
  private:
+  void find_blocks() {
+    if (ids_.empty()) return;
+    const std::int64_t range = std::int64_t{ids_.back()} - ids_.front();
+    while (range >> shift_ > 2 * std::ssize(ids_)) ++shift_;
+    for (std::size_t k = 0; k < ids_.size(); ++k) {
+      while (blocks_.size() <= block_of(ids_[k])) blocks_.push_back(static_cast<std::int32_t>(k));
+    }
+    blocks_.push_back(static_cast<std::int32_t>(ids_.size()));
+  }
   std::size_t block_of(std::int32_t id) const {
     return static_cast<std::size_t>((std::int64_t{id} - ids_.front()) >> shift_);
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that grows over a run, on all ranks or on some.
 //
-// The idea: what is kept from step to step raises the least that any stretch of steps needs, while
-// steps of different sizes raise the most. So the run is cut into stretches, and a leak is a floor
-// that rises from nearly each to the next, by more than steps of one stretch differ.
+// The idea: a leak goes on until the end of a run, but may begin at any step. So ends of the run
+// are looked at, the longest first, and the first one that grows all through is it. What rises once
+// or twice and then stays, as caches do, is no straight line; what depends on the data is none,
+// either; and what rises by no more than steps before it differ by says nothing.
 #pragma once
 
 #include <vector>

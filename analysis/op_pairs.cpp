@@ -1,92 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/op_pairs.h"
 
+#include <algorithm>
 #include <map>
-#include <string>
-#include <tuple>
 
 namespace tessera::analysis {
 namespace {
 
-// Step, micro-batch, unit, module, kind, phase and reason.
-using Likeness = std::tuple<std::int32_t, std::int32_t, std::string_view, std::string_view, OpKind,
-                            Phase, Reason>;
-using ByLikeness = std::map<Likeness, std::vector<std::size_t>>;
+using Indices = std::vector<std::int32_t>;
 
 bool imported(const Trace& trace) { return trace.run().backend == "import"; }
 
 bool takes_time(OpKind kind) { return kind != OpKind::wait && kind != OpKind::mark; }
 
-Likeness likeness_of(const storage::OpRow& op, bool with_reason) {
-  return {op.step,
-          op.micro_batch,
-          op.unit,
-          op.module,
-          op.kind,
-          op.phase,
-          with_reason ? op.reason : Reason::none};
-}
-
-ByLikeness by_likeness(const std::vector<storage::OpRow>& ops,
-                       const std::vector<std::size_t>& indices, bool with_reason) {
-  ByLikeness groups;
-  for (const std::size_t i : indices) groups[likeness_of(ops[i], with_reason)].push_back(i);
-  return groups;
-}
-
-/// What is paired of [first, end), by step: operations of two steps are never alike, and those of
-/// one are few however long the run is.
-std::map<std::int32_t, std::vector<std::size_t>> by_step(const std::vector<storage::OpRow>& ops,
-                                                         std::int32_t first, std::int32_t end,
-                                                         bool collectives) {
-  std::map<std::int32_t, std::vector<std::size_t>> steps;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const bool within = ops[i].step >= first && ops[i].step < end;
-    const bool wanted = collectives ? is_collective(ops[i].kind) : takes_time(ops[i].kind);
-    if (within && wanted) steps[ops[i].step].push_back(i);
+/// What is paired of [first, end), by step: operations of two steps are never the same ones.
+std::map<std::int32_t, Indices> by_step(const OpTable& table, std::int32_t first, std::int32_t end,
+                                        bool collectives) {
+  std::map<std::int32_t, Indices> steps;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::int32_t step = table.step(i);
+    if (step < first || step >= end) continue;
+    const OpKind kind = table.look(i).kind;
+    if (collectives ? is_collective(kind) : takes_time(kind)) {
+      steps[step].push_back(static_cast<std::int32_t>(i));
+    }
   }
   return steps;
 }
 
-/// Pairs what is alike, by its number among its like; what is left stays in `left_a`, `left_b`.
-void pair_left(const std::vector<storage::OpRow>& a, const std::vector<storage::OpRow>& b,
-               bool with_reason, std::vector<std::size_t>& left_a, std::vector<std::size_t>& left_b,
-               std::vector<OpPair>& pairs) {
-  const ByLikeness of_a = by_likeness(a, left_a, with_reason);
-  ByLikeness of_b = by_likeness(b, left_b, with_reason);
-  left_a.clear();
-  left_b.clear();
-  for (const auto& [like, indices] : of_a) {
-    std::vector<std::size_t>& others = of_b[like];
-    const std::size_t both = std::min(indices.size(), others.size());
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (i < both) pairs.push_back({indices[i], others[i], with_reason});
-      if (i >= both) left_a.push_back(indices[i]);
+/// Pairs what has the same look, or one that differs in its reason, by its number among its like;
+/// what is left stays in `left_a`, `left_b`.
+void pair_left(const OpTable& a, const OpTable& b, bool with_reason, Indices& left_a,
+               Indices& left_b, std::vector<OpPair>& pairs) {
+  const auto like = [with_reason](const OpTable& table, std::int32_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    return with_reason ? table.look_place(i) : table.look(i).alike;
+  };
+  const auto sort = [&](const OpTable& table, Indices& indices) {
+    std::stable_sort(indices.begin(), indices.end(), [&](std::int32_t x, std::int32_t y) {
+      return like(table, x) < like(table, y);
+    });
+  };
+  sort(a, left_a);
+  sort(b, left_b);
+  Indices only_a, only_b;
+  auto of_a = left_a.begin(), of_b = left_b.begin();
+  while (of_a != left_a.end() && of_b != left_b.end()) {
+    const std::int32_t like_a = like(a, *of_a), like_b = like(b, *of_b);
+    if (like_a == like_b) {
+      pairs.push_back({*of_a++, *of_b++, with_reason});
+    } else if (like_a < like_b) {
+      only_a.push_back(*of_a++);
+    } else {
+      only_b.push_back(*of_b++);
     }
-    others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(both));
   }
-  for (const auto& [like, indices] : of_b) {
-    left_b.insert(left_b.end(), indices.begin(), indices.end());
-  }
+  only_a.insert(only_a.end(), of_a, left_a.end());
+  only_b.insert(only_b.end(), of_b, left_b.end());
+  left_a = std::move(only_a);
+  left_b = std::move(only_b);
 }
 
 }  // namespace
 
 bool pairs_only_collectives(const Trace& a, const Trace& b) { return imported(a) != imported(b); }
 
-OpPairs pair_ops(const Trace& a, const Trace& b, std::int32_t first, std::int32_t end) {
-  return pair_ops(a.ops(), b.ops(), pairs_only_collectives(a, b), first, end);
-}
-
-OpPairs pair_ops(const std::vector<storage::OpRow>& a, const std::vector<storage::OpRow>& b,
-                 bool collectives_only, std::int32_t first, std::int32_t end) {
+OpPairs pair_ops(const OpTable& a, const OpTable& b, bool collectives_only, std::int32_t first,
+                 std::int32_t end) {
   OpPairs pairs;
   pairs.collectives_only = collectives_only;
   auto steps_a = by_step(a, first, end, collectives_only);
   auto steps_b = by_step(b, first, end, collectives_only);
   for (const auto& [step, of_b] : steps_b) steps_a[step];  // both have all
   for (auto& [step, left_a] : steps_a) {
-    std::vector<std::size_t>& left_b = steps_b[step];
+    Indices& left_b = steps_b[step];
     pair_left(a, b, true, left_a, left_b, pairs.pairs);
     pair_left(a, b, false, left_a, left_b, pairs.pairs);
     pairs.only_a.insert(pairs.only_a.end(), left_a.begin(), left_a.end());

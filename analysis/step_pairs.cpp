@@ -119,9 +119,13 @@ Result<StepPairs> pair_step(const Trace& a, const Trace& b, std::int32_t step, R
     return span;
   };
   const auto ops_a = ops_of(a, spans_a), ops_b = ops_of(b, spans_b);
-  const bool collectives = pairs_only_collectives(a, b);
-  for (const OpPair& pair : pair_ops(ops_a, ops_b, collectives, step, step + 1).pairs) {
-    out.ops.push_back({taken(spans_a, ops_a[pair.a].id), taken(spans_b, ops_b[pair.b].id)});
+  OpLooks looks;
+  const OpPairs pairs = pair_ops(OpTable(ops_a, looks), OpTable(ops_b, looks),
+                                 pairs_only_collectives(a, b), step, step + 1);
+  for (const OpPair& pair : pairs.pairs) {
+    const storage::OpRow& op_a = ops_a[static_cast<std::size_t>(pair.a)];
+    const storage::OpRow& op_b = ops_b[static_cast<std::size_t>(pair.b)];
+    out.ops.push_back({taken(spans_a, op_a.id), taken(spans_b, op_b.id)});
   }
   for (const auto& [id, span] : spans_a) out.ops.push_back({span, {}});
   for (const auto& [id, span] : spans_b) out.ops.push_back({{}, span});

@@ -41,6 +41,12 @@ Status Trace::read_ops(Check check, Ops ops) {
   return {};
 }
 
+Result<std::vector<storage::OpRow>> Trace::op_rows(std::int32_t from, std::int32_t to) const {
+  TESSERA_ASSIGN(std::vector<storage::OpRow> ops, reader_.ops(from, to));
+  TESSERA_TRY(damaged(check_ops(ops)));
+  return ops;
+}
+
 const std::vector<storage::OpRow>& Trace::ops() const {
   return pages_ == nullptr ? ops_ : pages_->all(reader_);
 }

@@ -18,6 +18,10 @@ namespace tessera::exchange {
 namespace {
 
 constexpr std::size_t head_size = 64 << 10;
+#ifdef TESSERA_ZLIB
+// Recordings pack to a tenth or a thirtieth of their size.
+constexpr std::int64_t times_packed_most = 100, unpacked_anyway = 64 << 20;
+#endif
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -38,7 +42,8 @@ struct SourceFile::Stream {
   bool compressed = false;
 #ifdef TESSERA_ZLIB
   z_stream zlib{};
-  bool inside = false;  // of a gzip member
+  bool inside = false;                // of a gzip member
+  std::int64_t taken = 0, given = 0;  // bytes, packed and unpacked
 #endif
 
   Stream() : packed(256 << 10) {}
@@ -95,6 +100,13 @@ struct SourceFile::Stream {
     return {Code::corrupt, fmt::format("\"{}\" is damaged: its gzip stream breaks off.", path)};
   }
 
+  Status exaggerated() const {
+    return {Code::corrupt,
+            fmt::format("\"{}\" unpacks to more than {} times its size, as no recording does: if "
+                        "it is one, unpack it with gunzip.",
+                        path, times_packed_most)};
+  }
+
   Result<std::size_t> unpack(std::span<char> buffer) {
     zlib.next_out = reinterpret_cast<Bytef*>(buffer.data());
     zlib.avail_out = static_cast<uInt>(buffer.size());
@@ -107,8 +119,12 @@ struct SourceFile::Stream {
       zlib.next_in = reinterpret_cast<Bytef*>(packed.data() + at);
       zlib.avail_in = static_cast<uInt>(filled - at);
       inside = true;
+      const uInt room = zlib.avail_out;
       const int code = inflate(&zlib, Z_NO_FLUSH);
+      taken += static_cast<std::int64_t>(filled - at) - zlib.avail_in;
+      given += room - zlib.avail_out;
       at = filled - zlib.avail_in;
+      if (given > unpacked_anyway && given > times_packed_most * taken) return exaggerated();
       if (code == Z_STREAM_END) {  // another member may follow
         inside = false;
         if (inflateReset(&zlib) != Z_OK) return damaged();

@@ -9,6 +9,11 @@
 #include "inspector/widgets/drawing.h"
 
 namespace tessera::inspector {
+namespace {
+
+constexpr Time chance_part = 20;  // what may be chance is shown from that part of all on
+
+}  // namespace
 
 // Why the median step of B takes longer or shorter, over the whole run.
 float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) const {
@@ -35,16 +40,28 @@ float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) c
                              format_time(std::abs(difference)), difference > 0 ? "longer" : "less"),
            wide);
   const bool roomy = wide > 3 * number;
-  for (std::size_t k = 0; k < c.causes.size(); ++k) {
-    const analysis::Cause& cause = c.causes[k];
+  const auto row = [&](const analysis::Cause& cause, Colour colour) {
     const std::string time = signed_time(cause.time);
-    state.fields[fmt::format("compare/cause/{}", k)] = cause.what + " " + time;
     if (roomy) {
       const float above = (ui.theme.row_px - ui.fonts.body->FontSize) / 2;
-      draw_text_right(ui.fonts.body, {box.max.x, y + above}, ui.theme.text, time);
+      draw_text_right(ui.fonts.body, {box.max.x, y + above}, colour, time);
     }
-    y += say(ui.fonts.body, ui.theme.text, roomy ? cause.what : cause.what + ": " + time,
+    y += say(ui.fonts.body, colour, roomy ? cause.what : cause.what + ": " + time,
              roomy ? wide - number : wide);
+    return cause.what + " " + time;
+  };
+  for (std::size_t k = 0; k < c.causes.size(); ++k) {
+    state.fields[fmt::format("compare/cause/{}", k)] = row(c.causes[k], ui.theme.text);
+  }
+  // What is left of the difference, though nobody can tell whether it is one.
+  std::size_t number_of_chance = 0;
+  for (const analysis::Cause& cause : c.chance) {
+    if (chance_part * std::abs(cause.time) < std::abs(difference)) continue;
+    if (number_of_chance == 0) {
+      y += say(ui.fonts.small, ui.theme.dim,
+               "Perhaps chance, as steps of one run differ by more:", wide);
+    }
+    state.fields[fmt::format("compare/chance/{}", number_of_chance++)] = row(cause, ui.theme.dim);
   }
   return y + ui.theme.px(10);
 }

@@ -116,8 +116,9 @@ class Bands {
 };
 
 // Each column shows its highest moment; very wide plots have columns of several pixels.
-void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
-                  Time run_end, const Scale& scale, float left, float width) {
+void draw_columns(const Surface& ui, const MemoryPyramid& memory, ViewState& state, Time run_end,
+                  const Scale& scale, float left, float width) {
+  state.classes_in_view.reset();
   const float wide = std::floor(width / plot_columns_max) + 1;
   // Nothing is known after the end of the run.
   const float last = std::min(width, state.time.x_of(run_end, 0, width));
@@ -129,7 +130,15 @@ void draw_columns(const Surface& ui, const MemoryPyramid& memory, const ViewStat
     const std::ptrdiff_t sample = memory.highest(from, std::max(to, from + 1));
     if (sample == shown) continue;
     shown = sample;
-    sample < 0 ? bands.end(left + x) : bands.column(left + x, memory.stack(sample), scale);
+    if (sample < 0) {
+      bands.end(left + x);
+      continue;
+    }
+    const MemoryStack stack = memory.stack(sample);
+    for (std::size_t c = 0; c < stack.size(); ++c) {
+      if (stack[c] > Bytes{}) state.classes_in_view.set(c);
+    }
+    bands.column(left + x, stack, scale);
   }
   bands.end(left + std::max(0.0F, std::ceil(last)));
 }
@@ -241,12 +250,12 @@ struct ClassRow {
   Bytes bytes;
 };
 
-// What is there, in the order of the plot's bands from the top.
-std::vector<ClassRow> class_rows(const MemoryStack& stack) {
+// What is there, and whatever else is drawn, in the order of the plot's bands from the top.
+std::vector<ClassRow> class_rows(const MemoryStack& stack, const ViewState& state) {
   std::vector<ClassRow> rows;
   for (auto it = device_memory_stack.rbegin(); it != device_memory_stack.rend(); ++it) {
-    const Bytes bytes = stack[static_cast<std::size_t>(*it)];
-    if (bytes != Bytes{}) rows.push_back({*it, bytes});
+    const auto c = static_cast<std::size_t>(*it);
+    if (stack[c] != Bytes{} || state.classes_in_view[c]) rows.push_back({*it, stack[c]});
   }
   for (const MemoryClass c : host_memory_stack) {  // drawn below the plot
     const Bytes bytes = stack[static_cast<std::size_t>(c)];
@@ -284,7 +293,7 @@ void draw_classes(const Surface& ui, const MemoryPyramid& memory, ViewState& sta
   const float row = ui.fonts.small->FontSize + theme.px(6);
   const auto lines =
       static_cast<std::size_t>(std::max(1.0F, std::floor((box.max.y - theme.px(6) - first) / row)));
-  std::vector<ClassRow> rows = class_rows(memory.stack(sample));
+  std::vector<ClassRow> rows = class_rows(memory.stack(sample), state);
   const std::size_t columns = rows.size() > lines ? 2 : 1;
   Bytes rest{};
   std::size_t more = 0;

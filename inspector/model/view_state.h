@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <bitset>
 #include <map>
 #include <optional>
 #include <set>
@@ -44,7 +45,8 @@ struct ViewState {
   std::string search;                      // words of operations that N looks for
   std::set<Rank> pinned;                   // ranks whose rows stay on top
   std::string sql;                         // what Query asks first; "": a question of its own
-  bool busy = false;                       // something goes on without input: draw again
+  std::bitset<memory_class_count> classes_in_view;  // of the device's memory, as it was drawn
+  bool busy = false;                                // something goes on without input: draw again
   bool show_help = false;
   bool show_palette = false;
   bool show_start = false;     // the page that opens traces

@@ -251,6 +251,55 @@ TEST_CASE("memory that grows on some ranks, and not in each step, is named with 
   CHECK(growth->title.find("Memory of ranks 3 to 4 grows by 1") == 0);
 }
 
+TEST_CASE("a leak that begins at any step is named", "[analysis][findings]") {
+  struct Leak {
+    int steps, from, every;
+    std::int64_t noise;  // bytes, below what a step adds
+  };
+  constexpr std::int64_t each = 512LL << 20;
+  for (const Leak& leak : {Leak{12, 6, 1, 0}, Leak{16, 8, 1, 0}, Leak{16, 8, 1, each / 2},
+                           Leak{16, 11, 1, 0}, Leak{24, 8, 2, each / 2}, Leak{24, 12, 2, 0},
+                           Leak{40, 20, 3, each / 2}, Leak{40, 28, 1, each / 2}}) {
+    INFO(leak.steps << " steps, from " << leak.from << ", every " << leak.every);
+    test::Random sizes(7);
+    const auto findings = found({.row =
+                                     [&](Row& row, int step, Rank) {
+                                       const int leaked = std::max(step - leak.from, 0);
+                                       row.allocated += leaked / leak.every * leak.every * each;
+                                       row.allocated += sizes.below(leak.noise + 1);
+                                     },
+                                 .steps = leak.steps});
+    REQUIRE_FALSE(findings.empty());
+    CHECK(findings[0].kind == FindingKind::memory_growth);
+    CHECK(findings[0].rank == -1);
+  }
+}
+
+TEST_CASE("a leak of the last half says since when", "[analysis][findings]") {
+  const auto findings =
+      found({.row = [](Row& row, int step,
+                       Rank) { row.allocated += std::max(step - 8, 0) * (512LL << 20); },
+             .steps = 17});
+  REQUIRE_FALSE(findings.empty());
+  CHECK(findings[0].title == "Memory grows by 512.0 MiB every step since step 9");
+}
+
+TEST_CASE("memory that rises once or twice and stays is no leak", "[analysis][findings]") {
+  for (const int steps : {9, 12, 16, 24, 40}) {
+    for (const int rises : {1, 2}) {
+      INFO(rises << " of " << steps);
+      test::Random sizes(static_cast<std::uint64_t>(steps));
+      CHECK(found({.row =
+                       [&](Row& row, int step, Rank) {
+                         row.allocated += step * (rises + 1) / steps * (4LL << 30);
+                         row.allocated += sizes.below(1LL << 30);
+                       },
+                   .steps = steps})
+                .empty());
+    }
+  }
+}
+
 TEST_CASE("steps of different sizes, and what the first steps keep, are no leak",
           "[analysis][findings]") {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {

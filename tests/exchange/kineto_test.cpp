@@ -79,6 +79,40 @@ TEST_CASE("a profile that claims more steps of ranks than take seconds is refuse
         "The files claim 129 steps of 131072 ranks, which is more than can be imported.");
 }
 
+/// A gzip file of `head` and so many stretches of 258 spaces, which take 13 bits each (RFC 1951).
+std::string packed_spaces(const std::string& head, int stretches) {
+  std::string bytes("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+  unsigned pending = 0;
+  int bits = 0;
+  const auto put = [&](unsigned bit) {
+    pending |= bit << bits++;
+    if (bits < 8) return;
+    bytes += static_cast<char>(pending);
+    pending = 0;
+    bits = 0;
+  };
+  const auto put_code = [&](unsigned code, int count) {  // the highest bit first
+    for (int k = count - 1; k >= 0; --k) put(code >> k & 1);
+  };
+  put_code(0b110, 3);  // the last block, of fixed codes
+  for (const char c : head + " ") put_code(0x30 + static_cast<unsigned char>(c), 8);
+  for (int k = 0; k < stretches; ++k) {
+    put_code(0b11000101, 8);  // 258 bytes
+    put_code(0, 5);           // of the one before
+  }
+  put_code(0, 7 + 8);  // the block's end
+  return bytes;
+}
+
+TEST_CASE("a small file that unpacks to very much is refused", "[kineto]") {
+  const Imports imports;
+  const std::string bomb = packed_spaces(R"({"schemaVersion": 1, "traceEvents": [)", 300'000);
+  const Status status = imports.import({imports.file("bomb.json.gz", bomb)}).status();
+  INFO(status.message());
+  CHECK(status.code() == Code::corrupt);
+  CHECK(status.message().find("unpacks to more than 100 times its size") != std::string::npos);
+}
+
 }  // namespace
 
 TEST_CASE("a recorded FSDP2 run has units, reasons, sizes and matched collectives", "[kineto]") {

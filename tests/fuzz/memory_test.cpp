@@ -9,6 +9,7 @@
 #include <fstream>
 #include <vector>
 
+#include "tessera/analysis/compare.h"
 #include "tessera/exchange/import.h"
 #include "tessera/exchange/merge.h"
 #include "tessera/storage/trace_writer.h"
@@ -69,10 +70,11 @@ void record_step(std::int32_t step, const std::vector<Rank>& ranks, TraceSink& s
   sink.rank_steps({step, begins, ends, none, none, none, none, none, peaks, peaks});
 }
 
-std::string record_part(const std::string& path, Rank first, std::int32_t steps) {
+std::string record_part(const std::string& path, Rank first, std::int32_t steps,
+                        std::int32_t ranks = ranks_of_file) {
   const auto writer = require_value(storage::TraceWriter::create(path));
-  TraceRun run{.backend = "simulator", .options = "{}", .ranks = 2 * ranks_of_file};
-  for (Rank rank = first; rank < first + ranks_of_file; ++rank) run.recorded_ranks.push_back(rank);
+  TraceRun run{.backend = "simulator", .options = "{}", .ranks = 2 * ranks};
+  for (Rank rank = first; rank < first + ranks; ++rank) run.recorded_ranks.push_back(rank);
   writer->begin(run);
   writer->stream({0, "gathers", StreamRole::communication});
   writer->communicator({0, "world", run.ranks, 1});
@@ -97,6 +99,23 @@ std::int64_t memory_to_merge(std::int32_t steps) {
 TEST_CASE("longer recordings are merged in about the same memory", "[fuzz]") {
   const std::int64_t shorter = memory_to_merge(40), longer = memory_to_merge(100);
   CHECK(longer <= shorter + (16 << 20));
+}
+
+// So many operations that they are not all in memory; of each a comparison keeps some numbers.
+TEST_CASE("two long recordings are compared in little memory", "[fuzz]") {
+  constexpr std::int32_t steps = 400;
+  constexpr std::int64_t of_operation = 250, anyway = 24 << 20;  // bytes, of both recordings
+  using analysis::Trace;
+  const TemporaryFolder folder;
+  const std::string path = record_part(folder.path() + "/a", 0, steps, 1);
+  restart_heap_use();
+  const Trace a = require_value(Trace::open(path, Trace::Check::later));
+  const Trace b = require_value(Trace::open(path, Trace::Check::later));
+  const auto same = require_value(analysis::compare(a, b));
+  CHECK(same.matched == std::int64_t{steps} * ops_per_step);
+  CHECK(same.causes.empty());
+  CHECK_FALSE(a.holds_ops());
+  CHECK(most_heap_used() <= anyway + of_operation * steps * ops_per_step);
 }
 
 }  // namespace

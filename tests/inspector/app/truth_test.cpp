@@ -9,6 +9,7 @@
 #include "inspector/app/app.h"
 #include "inspector/render/headless.h"
 #include "tessera/inspector/inspector.h"
+#include "tests/inspector/app/session.h"
 #include "tests/inspector/golden.h"
 #include "tests/inspector/made_trace.h"
 #include "tests/temporary_folder.h"
@@ -189,6 +190,17 @@ TEST_CASE("every class of memory has its entry or is part of a named rest", "[in
       }
       CHECK(entries == classes + 1);  // what is reserved and unused is one more
     }
+  }
+}
+
+TEST_CASE("memory that is drawn, but not there at the peak, has its entry", "[inspector][truth]") {
+  const std::string folder = std::string(TESSERA_SOURCE_DIR) + "/traces/";
+  for (const char* const trace : {"scheme-zero3.tessera", "offload-nvme.tessera"}) {
+    INFO(trace);
+    Session session({.panel = "memory"}, 1280, 720, folder + trace);
+    const std::string& legend = session.state().fields["legend/memory"];
+    INFO(legend);
+    CHECK(legend.find("unsharded gradients") != std::string::npos);
   }
 }
 

@@ -49,6 +49,10 @@ class Trace {
   bool holds_ops() const { return pages_ == nullptr; }
   /// All where they are in memory, else those of the first and the last two steps.
   const std::vector<storage::OpRow>& typical_ops() const;
+  /// Calls use(op) for all of them, ascending. Reads a few at a time where they are not in memory.
+  /// Fails: what TraceReader::ops fails with; corrupt, as `open`.
+  template <class F>
+  Status for_each_op(F use) const;
   /// Frees operations that were asked for longest ago: references to them end.
   void forget_ops();
   /// Why some of them could not be read.
@@ -117,6 +121,8 @@ class Trace {
   Status read_ops(Check check, Ops ops);
   Status read_steps(Check check);
   Status sum_up();
+  /// Those with ids in [from, to).
+  Result<std::vector<storage::OpRow>> op_rows(std::int32_t from, std::int32_t to) const;
 
   storage::TraceReader reader_;
   std::string path_;
@@ -131,6 +137,23 @@ class Trace {
   std::vector<storage::MemoryShortageRow> shortages_;
   std::vector<storage::KernelRow> kernels_;
 };
+
+template <class F>
+Status Trace::for_each_op(F use) const {
+  if (holds_ops()) {
+    for (const storage::OpRow& op : ops_) use(op);
+    return {};
+  }
+  constexpr std::int64_t ids_at_once = 4096;  // rows of 200 bytes and their texts
+  TESSERA_ASSIGN(const auto range, reader_.op_range());
+  for (std::int64_t from = range.first; from < range.second; from += ids_at_once) {
+    const std::int64_t to = std::min<std::int64_t>(from + ids_at_once, range.second);
+    TESSERA_ASSIGN(const std::vector<storage::OpRow> ops,
+                   op_rows(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to)));
+    for (const storage::OpRow& op : ops) use(op);
+  }
+  return {};
+}
 
 template <class F>
 Status Trace::for_each_step(std::int32_t from, std::int32_t to, F use) const {
