@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "analysis/habits.h"
 #include "analysis/id_places.h"
 
 namespace tessera::analysis {
@@ -17,37 +17,6 @@ namespace {
 constexpr int looked_back = 64;         // spans of a rank that may be what the host waited for
 constexpr int repeated_max = 24;        // steps until all are shortened alike
 constexpr Time launch_time_max = 5000;  // ns between kernels that no late host explains
-
-/// How the ranks of a run work, as far as its trace says.
-struct Habits {
-  bool one_by_one = false;  // in one thread, one after the other, whatever their streams
-  bool exact = false;       // times are those of a model: what is later by 1 ns was late
-  bool annotates = false;   // its host streams say what others do, or wait for, and do nothing
-};
-
-// Importers call a stream of a device "compute", and a thread of the host that computes itself by
-// what it is.
-bool threads_compute(const Trace& trace) {
-  const auto& streams = trace.info().streams;
-  return std::any_of(streams.begin(), streams.end(), [](const storage::StreamRow& stream) {
-    return stream.role == StreamRole::compute && stream.name == "main thread";
-  });
-}
-
-Habits habits_of(const Trace& trace) {
-  const TraceRun& run = trace.run();
-  Habits habits;
-  habits.one_by_one = run.backend == "local" || run.backend == "mpi";
-  habits.exact = run.backend == "simulator";
-  habits.annotates = run.backend == "import";
-  habits.one_by_one |= habits.annotates && threads_compute(trace);
-  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
-  if (!options.is_object() || !options.contains("profile")) return habits;
-  const auto& profile = options["profile"];
-  if (!profile.is_object()) return habits;
-  habits.one_by_one |= profile.contains("one_thread") && profile["one_thread"] == true;
-  return habits;
-}
 
 Time scaled(Time duration, double share) {
   return duration - static_cast<Time>(std::llround(static_cast<double>(duration) * share));
