@@ -178,31 +178,35 @@ class PathTable {
   void find_rows_of_spans() {
     std::map<Rank, const Shortening*> of_rank;
     for (const Rank rank : ranks_) of_rank[rank] = row_of(PathGroup::rank, {}, rank);
+    for (auto& rows : rows_of_spans_) rows.assign(graph_.spans().size(), nullptr);
     std::int32_t id = -1;
     const Shortening *operation = nullptr, *unit = nullptr;
-    for (const StepSpan& span : graph_.spans()) {
-      const storage::OpRow& op = trace_.op(span.op);
+    bool own = false;
+    for (std::size_t i = 0; i < graph_.spans().size(); ++i) {
+      const StepSpan& span = graph_.spans()[i];
+      if (span.fixed) continue;
       if (span.op != id) {
+        const storage::OpRow& op = trace_.op(span.op);
         operation = row_of(PathGroup::operation, op, span.rank);
         unit = row_of(PathGroup::unit, op, span.rank);
+        own = !is_collective(op.kind);
       }
       id = span.op;
-      const bool own = !is_collective(op.kind);
-      rows_of_spans_.push_back({operation, unit, own ? of_rank[span.rank] : nullptr});
-      if (span.fixed || trace_.stream(span.stream).role != StreamRole::compute) continue;
-      computing_.push_back(static_cast<std::int32_t>(rows_of_spans_.size()) - 1);
+      rows_of(PathGroup::operation)[i] = operation;
+      rows_of(PathGroup::unit)[i] = unit;
+      if (own) rows_of(PathGroup::rank)[i] = of_rank[span.rank];
+      if (trace_.stream(span.stream).role != StreamRole::compute) continue;
+      computing_.push_back(static_cast<std::int32_t>(i));
     }
   }
 
   // All steps get shorter, so what comes before ends earlier, too.
   Time gain_of(const Shortening& row, std::int32_t last) {
-    std::vector<bool> marked(graph_.spans().size());
-    for (std::size_t i = 0; i < marked.size(); ++i) {
-      marked[i] = !graph_.spans()[i].fixed &&
-                  rows_of_spans_[i][static_cast<std::size_t>(row.group)] == &row;
-    }
+    const auto& rows = rows_of(row.group);
+    marked_.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) marked_[i] = rows[i] == &row ? 1 : 0;
     const bool host = row.group == PathGroup::operation && row.what == host_row;
-    graph_.ends_if(marked, shortened_by, host, ends_);
+    graph_.ends_if(marked_, shortened_by, host, ends_);
     return std::max<Time>(0, end_of(ends_.before, last) - end_of(ends_.now, last));
   }
 
@@ -219,8 +223,12 @@ class PathTable {
   CriticalPath& path_;
   std::map<Key, Shortening> rows_;
   std::map<Key, Time> longest_;
-  std::vector<std::array<const Shortening*, groups.size()>> rows_of_spans_;
-  std::vector<std::int32_t> computing_;  // spans of this step
+  using RowsOfSpans = std::vector<const Shortening*>;
+  RowsOfSpans& rows_of(PathGroup group) { return rows_of_spans_[static_cast<std::size_t>(group)]; }
+
+  std::array<RowsOfSpans, groups.size()> rows_of_spans_;  // null: the span would not be shorter
+  std::vector<std::int32_t> computing_;                   // spans of this step
+  StepGraph::Marks marked_;
   StepGraph::Ends ends_;
 };
 

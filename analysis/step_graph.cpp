@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "analysis/habits.h"
 #include "analysis/id_places.h"
 
 namespace tessera::analysis {
@@ -17,37 +17,6 @@ namespace {
 constexpr int looked_back = 64;         // spans of a rank that may be what the host waited for
 constexpr int repeated_max = 24;        // steps until all are shortened alike
 constexpr Time launch_time_max = 5000;  // ns between kernels that no late host explains
-
-/// How the ranks of a run work, as far as its trace says.
-struct Habits {
-  bool one_by_one = false;  // in one thread, one after the other, whatever their streams
-  bool exact = false;       // times are those of a model: what is later by 1 ns was late
-  bool annotates = false;   // its host streams say what others do, or wait for, and do nothing
-};
-
-// Importers call a stream of a device "compute", and a thread of the host that computes itself by
-// what it is.
-bool threads_compute(const Trace& trace) {
-  const auto& streams = trace.info().streams;
-  return std::any_of(streams.begin(), streams.end(), [](const storage::StreamRow& stream) {
-    return stream.role == StreamRole::compute && stream.name == "main thread";
-  });
-}
-
-Habits habits_of(const Trace& trace) {
-  const TraceRun& run = trace.run();
-  Habits habits;
-  habits.one_by_one = run.backend == "local" || run.backend == "mpi";
-  habits.exact = run.backend == "simulator";
-  habits.annotates = run.backend == "import";
-  habits.one_by_one |= habits.annotates && threads_compute(trace);
-  const auto options = nlohmann::json::parse(run.options, nullptr, /*allow_exceptions=*/false);
-  if (!options.is_object() || !options.contains("profile")) return habits;
-  const auto& profile = options["profile"];
-  if (!profile.is_object()) return habits;
-  habits.one_by_one |= profile.contains("one_thread") && profile["one_thread"] == true;
-  return habits;
-}
 
 Time scaled(Time duration, double share) {
   return duration - static_cast<Time>(std::llround(static_cast<double>(duration) * share));
@@ -73,15 +42,15 @@ class StepGraph::Builder {
   /// What is known of a rank so far.
   struct RankState {
     std::map<std::int32_t, std::int32_t> by_stream, by_communicator;  // the last span
-    std::vector<std::int32_t> spans;
-    std::int32_t host_bound = -1;  // the last one
+    std::vector<std::pair<Time, std::int32_t>> spans;                 // their ends beside them
+    std::int32_t host_bound = -1;                                     // the last one
   };
 
   const StepSpan& at(std::int32_t i) const { return graph_.spans_[static_cast<std::size_t>(i)]; }
   std::int32_t find(std::int32_t op, Rank rank) const;
   /// Of the step before, too: a host that is late there may still be.
   bool explained(const OpFacts& op) const { return op.step >= step_ - 1; }
-  void collect_ranges();
+  void collect(const std::vector<StepSpan>& spans);
   void collect_needs(std::int32_t i, const OpFacts& op, RankState& rank);
   void explain(std::int32_t i, std::size_t first_need, RankState& rank);
   std::int32_t latest_before(Time begin, const RankState& rank) const;
@@ -106,27 +75,54 @@ Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) 
   // Streams run ahead of steps.
   const Time from = trace_.step_range(std::max(0, step - 2)).first;
   const Time to = trace_.step_range(std::min(step + 1, trace_.last_step())).second + 1;
+  std::vector<StepSpan> spans;
   for (const Rank rank : ranks) {
     TESSERA_ASSIGN(const auto lanes, trace_.reader().lanes(rank, from, to));
     for (const storage::Lane& lane : lanes) {
       if (habits_.annotates && trace_.stream(lane.stream).role == StreamRole::host) continue;
       for (std::size_t i = 0; i < lane.op.size(); ++i) {
-        const storage::OpRow& op = trace_.op(lane.op[i]);
-        if (op.step > step) continue;
-        graph_.spans_.push_back({.op = lane.op[i],
-                                 .rank = rank,
-                                 .stream = lane.stream,
-                                 .begin = lane.begin[i],
-                                 .ready = lane.ready[i],
-                                 .end = lane.end[i],
-                                 .fixed = op.step < step});
+        spans.push_back({.op = lane.op[i],
+                         .rank = rank,
+                         .stream = lane.stream,
+                         .begin = lane.begin[i],
+                         .ready = lane.ready[i],
+                         .end = lane.end[i]});
       }
     }
   }
-  std::sort(graph_.spans_.begin(), graph_.spans_.end(), [](const StepSpan& a, const StepSpan& b) {
-    return a.op != b.op ? a.op < b.op : a.rank < b.rank;
-  });
+  collect(spans);
   return {};
+}
+
+// In the order of ops, those of an op in that of `spans`, which is the one of ranks; and what each
+// op is, asked once.
+void StepGraph::Builder::collect(const std::vector<StepSpan>& spans) {
+  std::vector<std::uint64_t> order;  // op, then place
+  order.reserve(spans.size());
+  for (const StepSpan& span : spans) {
+    order.push_back(std::uint64_t{static_cast<std::uint32_t>(span.op)} << 32 | order.size());
+  }
+  std::sort(order.begin(), order.end());
+  graph_.spans_.reserve(spans.size());
+  const auto id_at = [&](std::size_t k) { return static_cast<std::int32_t>(order[k] >> 32); };
+  for (std::size_t k = 0; k < order.size();) {
+    const std::int32_t id = id_at(k);
+    const storage::OpRow& op = trace_.op(id);
+    const auto first = static_cast<std::int32_t>(graph_.spans_.size());
+    for (; k < order.size() && id_at(k) == id; ++k) {
+      if (op.step > step_) continue;
+      graph_.spans_.push_back(spans[static_cast<std::uint32_t>(order[k])]);
+      graph_.spans_.back().fixed = op.step < step_;
+    }
+    if (op.step > step_) continue;
+    graph_.ops_.push_back({id, first, static_cast<std::int32_t>(graph_.spans_.size())});
+    facts_.push_back({op.step, op.communicator, op.micro_batch, is_collective(op.kind)});
+  }
+  places_ = IdPlaces(graph_.ops_, [](const Range& range) { return range.op; });
+  for (const StepSpan& span : graph_.spans_) {
+    graph_.begins_.push_back(span.begin);
+    graph_.ends_.push_back(span.end);
+  }
 }
 
 std::int32_t StepGraph::Builder::find(std::int32_t op, Rank rank) const {
@@ -138,19 +134,6 @@ std::int32_t StepGraph::Builder::find(std::int32_t op, Rank rank) const {
   const auto it = std::lower_bound(begin + range.first, end, rank,
                                    [](const StepSpan& s, Rank wanted) { return s.rank < wanted; });
   return it == end || it->rank != rank ? -1 : static_cast<std::int32_t>(it - begin);
-}
-
-void StepGraph::Builder::collect_ranges() {
-  const auto count = static_cast<std::int32_t>(graph_.spans_.size());
-  for (std::int32_t i = 0; i < count;) {
-    std::int32_t end = i + 1;
-    while (end < count && at(end).op == at(i).op) ++end;
-    graph_.ops_.push_back({at(i).op, i, end});
-    const storage::OpRow& op = trace_.op(at(i).op);
-    facts_.push_back({op.step, op.communicator, op.micro_batch, is_collective(op.kind)});
-    i = end;
-  }
-  places_ = IdPlaces(graph_.ops_, [](const Range& range) { return range.op; });
 }
 
 void StepGraph::Builder::collect_needs(std::int32_t i, const OpFacts& op, RankState& rank) {
@@ -176,9 +159,12 @@ void StepGraph::Builder::collect_needs(std::int32_t i, const OpFacts& op, RankSt
 std::int32_t StepGraph::Builder::latest_before(Time begin, const RankState& rank) const {
   std::int32_t latest = -1;
   const std::size_t back = std::min<std::size_t>(looked_back, rank.spans.size());
+  Time latest_end = std::numeric_limits<Time>::min();
   for (std::size_t k = rank.spans.size() - back; k < rank.spans.size(); ++k) {
-    const std::int32_t other = rank.spans[k];
-    if (at(other).end <= begin && (latest < 0 || at(other).end >= at(latest).end)) latest = other;
+    const auto& [end, other] = rank.spans[k];
+    if (end > begin || end < latest_end) continue;
+    latest = other;
+    latest_end = end;
   }
   return latest;
 }
@@ -191,9 +177,9 @@ bool StepGraph::Builder::host_busy(std::int32_t i, std::size_t first_need,
   const auto facts_of = [&](std::int32_t span) {
     return facts_[static_cast<std::size_t>(places_.find(at(span).op))];
   };
-  const OpFacts op = facts_of(i), before = facts_of(rank.spans.back());
+  const OpFacts op = facts_of(i), before = facts_of(rank.spans.back().second);
   if (op.step != before.step || op.micro_batch != before.micro_batch) return false;
-  if (rank.spans.back() == rank.host_bound) return true;
+  if (rank.spans.back().second == rank.host_bound) return true;
   // On a device the last one started when the device came to it, so the host was ahead.
   if (!habits_.exact && !habits_.one_by_one) return false;
   for (std::size_t k = first_need; k < graph_.needs_.size(); ++k) {
@@ -288,7 +274,6 @@ void StepGraph::Builder::read_waits() {
 }
 
 void StepGraph::Builder::link() {
-  collect_ranges();
   read_waits();
   find_twins();
   graph_.meeting_at_.resize(graph_.spans_.size());
@@ -299,7 +284,7 @@ void StepGraph::Builder::link() {
       const std::size_t first_need = graph_.needs_.size();
       collect_needs(i, facts_[k], rank);
       if (explained(facts_[k])) explain(i, first_need, rank);
-      rank.spans.push_back(i);
+      rank.spans.emplace_back(at(i).end, i);
       graph_.needs_end_.push_back(static_cast<std::int32_t>(graph_.needs_.size()));
     }
     meet(range, facts_[k].collective);
@@ -322,9 +307,8 @@ std::span<const std::int32_t> StepGraph::members(std::int32_t i) const {
 
 // Those that meet at `first` move data once the last has come. Members that were not recorded come
 // as much later as they did.
-void StepGraph::end_meeting(std::size_t first, const std::vector<Time>& begins,
-                            const std::vector<bool>& marked, double share,
-                            std::vector<Time>& ends) const {
+void StepGraph::end_meeting(std::size_t first, const std::vector<Time>& begins, const Marks& marked,
+                            double share, std::vector<Time>& ends) const {
   const auto all =
       std::span(meeting_).subspan(first, static_cast<std::size_t>(meeting_size_[first]));
   Time came = std::numeric_limits<Time>::min(), recorded = came;
@@ -336,13 +320,13 @@ void StepGraph::end_meeting(std::size_t first, const std::vector<Time>& begins,
     const auto i = static_cast<std::size_t>(m);
     const StepSpan& span = spans_[i];
     const Time work = span.end - span.ready;
-    ends[i] = came + span.ready - recorded + (marked[i] ? scaled(work, share) : work);
+    ends[i] = came + span.ready - recorded + (marked[i] != 0 ? scaled(work, share) : work);
   }
 }
 
 // Into `now`. `earlier`: by how much the step before has been moved, a number for each span of this
-// one.
-void StepGraph::lay_out(const std::vector<bool>& marked, double share, bool host,
+// one. `moved`: it has been; otherwise `begins` and `now` have what was recorded of it.
+void StepGraph::lay_out(const Marks& marked, double share, bool host, bool moved,
                         Ends& laid_out) const {
   std::vector<Time>& begins = laid_out.begins;
   std::vector<Time>& ends = laid_out.now;
@@ -359,14 +343,20 @@ void StepGraph::lay_out(const std::vector<bool>& marked, double share, bool host
     return begin;
   };
   for (const Range& range : ops_) {
+    const bool fixed = spans_[static_cast<std::size_t>(range.first)].fixed;
+    if (fixed && !moved) continue;
     for (auto i = static_cast<std::size_t>(range.first); i < static_cast<std::size_t>(range.end);
          ++i) {
+      if (!fixed) {
+        begins[i] = begin_of(i);
+        continue;
+      }
       const std::int32_t twin = twins_[i];
-      const Time moved = twin < 0 ? 0 : earlier[static_cast<std::size_t>(twin)];
-      begins[i] = spans_[i].fixed ? spans_[i].begin - moved : begin_of(i);
-      if (spans_[i].fixed) ends[i] = spans_[i].end - moved;
+      const Time by = twin < 0 ? 0 : earlier[static_cast<std::size_t>(twin)];
+      begins[i] = spans_[i].begin - by;
+      ends[i] = spans_[i].end - by;
     }
-    if (spans_[static_cast<std::size_t>(range.first)].fixed) continue;
+    if (fixed) continue;
     // The spans of an op are as many places of meeting_.
     for (std::int32_t first = range.first; first < range.end;
          first += meeting_size_[static_cast<std::size_t>(first)]) {
@@ -375,17 +365,17 @@ void StepGraph::lay_out(const std::vector<bool>& marked, double share, bool host
   }
 }
 
-void StepGraph::ends_if(const std::vector<bool>& marked, double share, bool host,
-                        Ends& ends) const {
-  for (auto* times : {&ends.now, &ends.before, &ends.begins}) times->resize(spans_.size());
-  ends.earlier.assign(spans_.size(), 0);
-  for (std::size_t i = 0; i < spans_.size(); ++i) ends.now[i] = spans_[i].end;
-  for (int step = 0; step < (repeats_ ? repeated_max : 1); ++step) {
-    std::swap(ends.before, ends.now);
-    lay_out(marked, share, host, ends);
+void StepGraph::ends_if(const Marks& marked, double share, bool host, Ends& ends) const {
+  ends.before = ends.now = ends_;
+  ends.begins = begins_;
+  if (!repeats_) return lay_out(marked, share, host, /*moved=*/false, ends);
+  ends.earlier.resize(spans_.size());
+  for (int step = 0; step < repeated_max; ++step) {
+    if (step > 0) std::swap(ends.before, ends.now);
+    lay_out(marked, share, host, step > 0, ends);
     Time least = std::numeric_limits<Time>::max(), most = std::numeric_limits<Time>::min();
     for (std::size_t i = 0; i < spans_.size(); ++i) {
-      ends.earlier[i] = spans_[i].end - ends.now[i];
+      ends.earlier[i] = ends_[i] - ends.now[i];
       if (spans_[i].fixed) continue;
       least = std::min(least, ends.before[i] - ends.now[i]);
       most = std::max(most, ends.before[i] - ends.now[i]);

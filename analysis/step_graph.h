@@ -45,10 +45,12 @@ class StepGraph {
     std::vector<Time> now, before;
     std::vector<Time> begins, earlier;
   };
+  /// By span whether it has a mark.
+  using Marks = std::vector<std::uint8_t>;
   /// If those with a mark took `share` less time (collectives: to transfer), and the host, where
   /// `host` says so, for what is bound by it, in this step and, if they are alike, all before: the
   /// ends in a step from which on all are shortened alike, as if none before were.
-  void ends_if(const std::vector<bool>& marked, double share, bool host, Ends& ends) const;
+  void ends_if(const Marks& marked, double share, bool host, Ends& ends) const;
 
  private:
   /// Consecutive spans of one op.
@@ -58,11 +60,12 @@ class StepGraph {
   };
   class Builder;
 
-  void lay_out(const std::vector<bool>& marked, double share, bool host, Ends& ends) const;
-  void end_meeting(std::size_t first, const std::vector<Time>& begins,
-                   const std::vector<bool>& marked, double share, std::vector<Time>& ends) const;
+  void lay_out(const Marks& marked, double share, bool host, bool moved, Ends& ends) const;
+  void end_meeting(std::size_t first, const std::vector<Time>& begins, const Marks& marked,
+                   double share, std::vector<Time>& ends) const;
 
   std::vector<StepSpan> spans_;
+  std::vector<Time> begins_, ends_;  // of the spans
   std::vector<std::int32_t> twins_;  // by span of the step before: the same one of this step, or -1
   bool repeats_ = false;             // the step before has the same ops
   std::vector<Range> ops_;

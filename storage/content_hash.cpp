@@ -27,14 +27,14 @@ void add_column(const Statement& rows, int column, Checksum& checksum) {
 
 /// As if the row had the text in place of its number.
 void add_text(const Statement& rows, int column, const Texts& texts, Checksum& checksum) {
-  const std::string* const text = texts.find(rows.integer(column));
-  checksum.add(std::int64_t{text == nullptr ? SQLITE_NULL : SQLITE_TEXT});
-  if (text != nullptr) checksum.add(std::string_view(*text));
+  const auto text = texts.find(rows.integer(column));
+  checksum.add(std::int64_t{text ? SQLITE_TEXT : SQLITE_NULL});
+  if (text) checksum.add(*text);
 }
 
 /// `interned`: which of the columns have numbers of `texts`.
 Result<std::int64_t> add_rows(const Database& database, const std::string& sql, Checksum& checksum,
-                              const std::vector<bool>& interned = {}, const Texts& texts = {}) {
+                              const Texts& texts, const std::vector<bool>& interned = {}) {
   TESSERA_ASSIGN(Statement rows, database.prepare(sql));
   for (std::int64_t count = 0;; ++count) {
     TESSERA_ASSIGN(const bool row, rows.next());
@@ -49,31 +49,27 @@ Result<std::int64_t> add_rows(const Database& database, const std::string& sql, 
 
 /// A table's rows, and their number.
 template <class Record>
-Status add_table(const Database& database, Checksum& checksum) {
+Status add_table(const Database& database, const Texts& texts, Checksum& checksum) {
   if constexpr (std::is_same_v<Record, RankStepChunkRow>) {
     TESSERA_ASSIGN(const bool rows, database.has_table(List<RankStepRow>::table));
-    if (rows) return add_table<RankStepRow>(database, checksum);
+    if (rows) return add_table<RankStepRow>(database, texts, checksum);
   }
   const auto hashed = [](const auto& column) { return column.hashed; };
   const char* where = "";
   if (std::is_same_v<Record, MetaRow>) where = " WHERE key NOT IN ('content_hash', 'version')";
   std::vector<bool> interned(List<Record>::key == Key::arrival ? 1 : 0);  // its id
-  bool any = false;
   for_each_column<Record>([&](const auto& column) {
     if (column.hashed) interned.push_back(column.interned);
-    any |= column.interned;
   });
-  Texts texts;
-  if (any) TESSERA_TRY(texts.read(database));
   const std::string sql = select_sql<Record>(hashed, nullptr, where, Selected::numbers);
-  TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum, interned, texts));
+  TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum, texts, interned));
   checksum.add(count);
   return {};
 }
 
 /// What came later is hashed only if there is any, so that traces without it keep their hash.
 Status add_later(const Database& database, const std::string& sql, Checksum& checksum) {
-  TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum));
+  TESSERA_ASSIGN(const std::int64_t count, add_rows(database, sql, checksum, {}));
   if (count > 0) checksum.add(count);
   return {};
 }
@@ -94,8 +90,10 @@ Status add_later_tables(const Database& database, Checksum& checksum, std::tuple
 
 template <class... Records>
 Status add_tables(const Database& database, Checksum& checksum, std::tuple<Records...>*) {
+  Texts texts;
+  TESSERA_TRY(texts.read(database));
   Status status;
-  ((status.ok() ? void(status = add_table<Records>(database, checksum)) : void()), ...);
+  ((status.ok() ? void(status = add_table<Records>(database, texts, checksum)) : void()), ...);
   TESSERA_TRY(std::move(status));
   TESSERA_TRY(add_later_tables(database, checksum, static_cast<LaterTables*>(nullptr)));
   std::vector<LaterColumn> later;

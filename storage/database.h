@@ -80,6 +80,15 @@ class Database {
   /// Copies all to `path`, an empty file: equal content makes equal bytes. Fails: io_error.
   Status copy_to(const std::string& path);
   Result<Statement> prepare(std::string_view sql) const;
+  /// Other threads wait with what they want of the connection until it is destroyed.
+  auto lock() const {
+    struct Leave {
+      void operator()(sqlite3_mutex* mutex) const { sqlite3_mutex_leave(mutex); }
+    };
+    sqlite3_mutex* const mutex = sqlite3_db_mutex(connection_.get());  // null: nobody shares it
+    sqlite3_mutex_enter(mutex);
+    return std::unique_ptr<sqlite3_mutex, Leave>(mutex);
+  }
   /// Whether the file has the table; tables of later versions are missing in older files.
   Result<bool> has_table(std::string_view name) const;
   Result<bool> has_column(std::string_view table, std::string_view column) const;

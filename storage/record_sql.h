@@ -223,8 +223,7 @@ Status read_column(const Statement& row, int index, const char* table, const Col
     if (column.interned) {
       std::int64_t number = 0;
       TESSERA_TRY(read_value(row, index, table, column.name, number));
-      const std::string* const text = texts.find(number);
-      if (text != nullptr) {
+      if (const auto text = texts.find(number)) {
         value = *text;
         return {};
       }
@@ -249,10 +248,16 @@ void for_each_step_column(F use) {
 template <class F>
 Status for_each_row(const Database& database, std::string_view sql, F read_row) {
   TESSERA_ASSIGN(Statement statement, database.prepare(sql));
+  // SQLite locks its connection for every column, which costs less for whoever has it already;
+  // others get their turn in between.
+  constexpr int rows_at_once = 64;
   for (;;) {
-    TESSERA_ASSIGN(const bool row, statement.next());
-    if (!row) return {};
-    TESSERA_TRY(read_row(statement));
+    const auto lock = database.lock();
+    for (int k = 0; k < rows_at_once; ++k) {
+      TESSERA_ASSIGN(const bool row, statement.next());
+      if (!row) return {};
+      TESSERA_TRY(read_row(statement));
+    }
   }
 }
 

@@ -3,9 +3,12 @@
 // rows of the same few.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <vector>
 
 #include "storage/database.h"
 
@@ -14,23 +17,37 @@ namespace tessera::storage {
 class Texts {
  public:
   Status read(const Database& database) {
-    TESSERA_ASSIGN(Statement rows, database.prepare("SELECT id, text FROM string"));
+    TESSERA_ASSIGN(Statement rows, database.prepare("SELECT id, text FROM string ORDER BY id"));
     for (;;) {
       TESSERA_ASSIGN(const bool row, rows.next());
       if (!row) return {};
-      if (rows.type(0) == SQLITE_INTEGER && rows.type(1) == SQLITE_TEXT) {
-        by_id_.emplace(rows.integer(0), rows.text(1));
-      }
+      if (rows.type(0) != SQLITE_INTEGER || rows.type(1) != SQLITE_TEXT) continue;
+      all_ += rows.text(1);
+      places_.push_back({rows.integer(0), all_.size()});
     }
   }
-  /// nullptr: there is none, or it is no text.
-  const std::string* find(std::int64_t id) const {
-    const auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : &found->second;
+  /// Nothing: there is none, or it is no text.
+  std::optional<std::string_view> find(std::int64_t id) const {
+    // A recording counts them from 0.
+    auto at = places_.begin() + std::clamp<std::int64_t>(id, 0, std::ssize(places_));
+    if (at == places_.end() || at->id != id) {
+      at = std::lower_bound(
+          places_.begin(), places_.end(), id,
+          [](const Place& place, std::int64_t wanted) { return place.id < wanted; });
+    }
+    if (at == places_.end() || at->id != id) return {};
+    const std::size_t begin = at == places_.begin() ? 0 : std::prev(at)->end;
+    return std::string_view(all_).substr(begin, at->end - begin);
   }
 
  private:
-  std::unordered_map<std::int64_t, std::string> by_id_;
+  struct Place {
+    std::int64_t id;
+    std::size_t end;  // of its text in all_
+  };
+
+  std::string all_;  // one behind the other
+  std::vector<Place> places_;
 };
 
 }  // namespace tessera::storage

@@ -85,11 +85,8 @@ bool TraceRows::has_rank(Rank rank, const char* what) {
 }
 
 std::int32_t TraceRows::intern(std::string_view text) {
-  const auto found = strings_.find(text);
-  if (found != strings_.end()) return found->second;
-  const auto id = static_cast<std::int32_t>(strings_.size());
-  strings_.emplace(text, id);
-  write(StringRow{id, text});
+  const auto [id, is_new] = strings_.add(text);
+  if (is_new) write(StringRow{id, text});
   return id;
 }
 

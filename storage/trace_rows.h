@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "storage/database.h"
@@ -24,6 +23,7 @@
 #include "storage/span_chunk.h"
 #include "storage/span_lanes.h"
 #include "storage/step_cuts.h"
+#include "storage/text_ids.h"
 #include "tessera/storage/step_summary.h"
 #include "tessera/trace.h"
 
@@ -79,13 +79,6 @@ class TraceRows : public TraceSink {
   void write_summary();
   Status close();
 
-  struct TextHash {
-    using is_transparent = void;  // looks views up without copying them
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-
   Database& database_;
   std::unique_ptr<Statements> statements_;
   Status status_;
@@ -96,7 +89,7 @@ class TraceRows : public TraceSink {
   Time end_ = 0;
   std::optional<StepSums> sums_;  // of rank_step
   std::int64_t peaks_ = 0, shortages_ = 0;
-  std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> strings_;
+  TextIds strings_;
   bool whole_run() const {
     return recorded_from_ <= 0 && recorded_to_ == std::numeric_limits<std::int32_t>::max();
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -85,6 +86,10 @@ Result<std::vector<Slow>> slow_ones(const std::string& flag, const char* what, W
     if (!(one.factor >= slow_factor_min && one.factor <= slow_factor_max)) {
       return Status(Code::invalid_argument, fmt::format("{} {}: choose a factor of {} to {}", flag,
                                                         text, slow_factor_min, slow_factor_max));
+    }
+    if (std::any_of(slow.begin(), slow.end(), [&](const Slow& s) { return s.*who == one.*who; })) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{} {}: {} {} is given twice", flag, text, what, one.*who));
     }
     slow.push_back(one);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tessera/types.h"
 
@@ -17,6 +18,17 @@ struct Jitter {
   std::uint32_t width = 0;  // of the range, in units of 2^shift ns
   int shift = 0;
   std::uint32_t op_key = 0;
+};
+
+/// The longest duration, or a little more.
+inline Time longest(const Jitter& jitter) {
+  return jitter.base + (static_cast<Time>(jitter.width) << jitter.shift);
+}
+
+/// What every rank takes, each a time of its own.
+struct ClockStep {
+  Jitter jitter;
+  const std::uint32_t* rank_key = nullptr;  // [r] identifies rank and seed
 };
 
 /// 32-bit mixing function with low bias (C. Wellons, "Prospecting for hash functions", lowbias32).
@@ -34,9 +46,8 @@ void clock_max(Time* out, const Time* a, const Time* b, std::int64_t n);
 void clock_clamp(Time* out, const Time* a, const Time* low, const Time* high, std::int64_t n);
 /// out = a + duration
 void clock_add(Time* out, const Time* a, Time duration, std::int64_t n);
-/// out = a + a duration of its own per rank; rank_key[r] identifies rank and seed.
-void clock_add_jitter(Time* out, const Time* a, const Jitter& jitter, const std::uint32_t* rank_key,
-                      std::int64_t n);
+/// a += the durations of all steps
+void clock_add_steps(Time* a, std::span<const ClockStep> steps, std::int64_t n);
 Time clock_highest(const Time* a, std::int64_t n);
 /// sum += end - begin, one end for all
 void clock_add_until(Time* sum, const Time* begin, Time end, std::int64_t n);

@@ -5,6 +5,9 @@
 // The idea: an operation makes a clock or two and drops as many, and few ranks are written faster
 // than memory is found. So the count of a clock's users is within it, and who drops the last gives
 // it back with everything that it owns. A pool and its clocks belong to one thread at a time.
+//
+// Most clocks are the one before and a duration, and nobody asks for more than their bounds. So
+// times are worked out when somebody does, those of all clocks in between in one pass.
 #pragma once
 
 #include <algorithm>
@@ -13,49 +16,68 @@
 #include <utility>
 #include <vector>
 
+#include "engine/tracing/clock_kernels.h"
 #include "tessera/types.h"
 
 namespace tessera {
 
 /// Times of all ranks, with bounds that need no pass over them: most waits are decided by the
 /// bounds alone.
-struct ClockData {
-  explicit ClockData(std::size_t ranks) : times(ranks) {}
-
-  std::vector<Time> times;
-  Time lowest = 0;   // no time is lower
-  Time highest = 0;  // no time is higher
-
-  Time* data() { return times.data(); }
-  const Time* data() const { return times.data(); }
-  Time operator[](std::size_t rank) const { return times[rank]; }
-};
-
-class ClockPool {
-  // A clock with the count of its users.
-  struct Counted;
-
-  // Where the clocks of a pool come from and go to; it outlives both.
+class ClockData {
+ public:
+  /// Where the clocks of a pool come from and go to; it outlives both.
   struct Home {
     std::size_t ranks = 0;
     std::size_t out = 0;  // clocks that somebody has
     bool closed = false;  // the pool is gone
-    std::vector<std::unique_ptr<Counted>> free;
+    std::vector<std::unique_ptr<ClockData>> free;
   };
 
-  struct Counted : ClockData {
-    explicit Counted(Home* from) : ClockData(from->ranks), home(from) {}
+  explicit ClockData(Home* home) : home_(home), times_(home->ranks) {}
+  ClockData(const ClockData&) = delete;
+  ClockData& operator=(const ClockData&) = delete;
 
-    void take_back() {
-      Home* const from = home;
-      from->free.emplace_back(this);
-      if (--from->out == 0 && from->closed) delete from;
-    }
+  Time lowest = 0;   // no time is lower
+  Time highest = 0;  // no time is higher
 
-    std::int32_t users = 0;
-    Home* home;
+  std::vector<Time>& times() { return times_; }
+  const std::vector<Time>& times() const {
+    if (kind_ != Kind::known) work_out();
+    return times_;
+  }
+  Time* data() { return times_.data(); }
+  const Time* data() const { return times().data(); }
+  Time operator[](std::size_t rank) const { return times()[rank]; }
+
+  /// Makes it the same time for all ranks.
+  void become(Time time);
+  /// Makes it of every rank the time in `before` and then the step's duration.
+  void become(ClockData& before, const ClockStep& step);
+
+  void keep() { ++users_; }
+  void drop() {
+    if (--users_ == 0) take_back();
+  }
+
+ private:
+  enum class Kind : std::uint8_t {
+    known,
+    same,   // `lowest`, for all ranks
+    later,  // than `before_`, by `step_`
   };
+  void work_out() const;
+  void take_back();
 
+  std::int32_t users_ = 0;
+  mutable Kind kind_ = Kind::known;
+  std::int32_t steps_ = 0;  // up to here, since the last one that was not `later`
+  ClockStep step_;
+  mutable ClockData* before_ = nullptr;  // kept
+  Home* const home_;
+  mutable std::vector<Time> times_;  // known
+};
+
+class ClockPool {
  public:
   /// A user of a clock.
   template <class Data>
@@ -63,8 +85,8 @@ class ClockPool {
    public:
     Shared() = default;
     Shared(std::nullptr_t) {}
-    explicit Shared(Counted* clock) : clock_(clock) {
-      if (clock_ != nullptr) ++clock_->users;
+    explicit Shared(ClockData* clock) : clock_(clock) {
+      if (clock_ != nullptr) clock_->keep();
     }
     Shared(const Shared& other) : Shared(other.clock_) {}
     Shared(Shared&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)) {}
@@ -73,8 +95,7 @@ class ClockPool {
       return *this;
     }
     ~Shared() {
-      if (clock_ == nullptr || --clock_->users > 0) return;
-      clock_->take_back();
+      if (clock_ != nullptr) clock_->drop();
     }
     operator Shared<const Data>() const { return Shared<const Data>(clock_); }
 
@@ -82,12 +103,14 @@ class ClockPool {
     Data& operator*() const { return *clock_; }
     explicit operator bool() const { return clock_ != nullptr; }
     bool operator==(const Shared&) const = default;  // the same clock, not the same times
+    /// What others may keep, too.
+    ClockData* shared() const { return clock_; }
 
    private:
-    Counted* clock_ = nullptr;
+    ClockData* clock_ = nullptr;
   };
 
-  explicit ClockPool(std::size_t ranks) : home_(new Home{.ranks = ranks, .free = {}}) {}
+  explicit ClockPool(std::size_t ranks) : home_(new ClockData::Home{.ranks = ranks, .free = {}}) {}
   ClockPool(const ClockPool&) = delete;
   ClockPool& operator=(const ClockPool&) = delete;
   ~ClockPool() {
@@ -97,21 +120,27 @@ class ClockPool {
 
   /// An array with unspecified content, to be filled and then shared as a Clock.
   Shared<ClockData> take() {
-    if (home_->free.empty()) home_->free.push_back(std::make_unique<Counted>(home_));
+    if (home_->free.empty()) home_->free.push_back(std::make_unique<ClockData>(home_));
     ++home_->out;
-    Counted* const clock = home_->free.back().release();
+    ClockData* const clock = home_->free.back().release();
     home_->free.pop_back();
     return Shared<ClockData>(clock);
   }
-  Shared<const ClockData> zero() {
+  /// The same time for all ranks.
+  Shared<const ClockData> same(Time time) {
     auto clock = take();
-    std::fill(clock->times.begin(), clock->times.end(), 0);
-    clock->lowest = clock->highest = 0;
+    clock->become(time);
+    return clock;
+  }
+  /// Of every rank the time in `before` and then the step's duration.
+  Shared<const ClockData> after(const Shared<const ClockData>& before, const ClockStep& step) {
+    auto clock = take();
+    clock->become(*before.shared(), step);
     return clock;
   }
 
  private:
-  Home* home_;
+  ClockData::Home* home_;
 };
 
 /// An immutable array of times, one per rank.

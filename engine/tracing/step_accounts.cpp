@@ -38,10 +38,10 @@ void StepAccounts::add_overlaps(const Interval& interval, const Intervals& other
 }
 
 bool StepAccounts::has_length(const Interval& interval) const {
+  const Time* const begin = interval.begin->data();
+  const Time* const end = interval.end->data();
   bool any = false;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(ranks_); ++r) {
-    any |= (*interval.begin)[r] < (*interval.end)[r];
-  }
+  for (std::int64_t r = 0; r < ranks_; ++r) any |= begin[r] < end[r];
   return any;
 }
 
@@ -122,7 +122,7 @@ void StepAccounts::close(std::int32_t step, const Clock& end, std::span<const By
   if (sink != nullptr) {
     sink->rank_steps({.step = step,
                       .begin = step_begin_,
-                      .end = end->times,
+                      .end = end->times(),
                       .compute = compute,
                       .communication = transfer_,
                       .exposed = exposed_,
@@ -133,7 +133,7 @@ void StepAccounts::close(std::int32_t step, const Clock& end, std::span<const By
   }
   // A stream that is used no more would keep everything: nothing begins before the step that ended.
   forget_before(clock_bounds(step_begin_.data(), ranks_).lowest);
-  step_begin_ = end->times;
+  step_begin_ = end->times();
   transfer_all_ = 0;
   for (auto* sums : {&idle_, &blocking_, &exposed_, &wait_, &transfer_}) {
     std::fill(sums->begin(), sums->end(), 0);

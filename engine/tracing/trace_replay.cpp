@@ -17,7 +17,7 @@ std::vector<Rank> up_to(Rank ranks) {
 std::size_t at(Rank rank) { return static_cast<std::size_t>(rank); }
 
 Clock sealed(ClockPool::Shared<ClockData> clock) {
-  const auto [lowest, highest] = std::minmax_element(clock->times.begin(), clock->times.end());
+  const auto [lowest, highest] = std::minmax_element(clock->times().begin(), clock->times().end());
   clock->lowest = *lowest;
   clock->highest = *highest;
   return clock;
@@ -47,13 +47,10 @@ void TraceReplay::play(TraceItems items, const NextTimes& next_times, TraceSink&
 }
 
 void TraceReplay::add(const TracedStream& added) {
-  auto zero = pool_.take();
-  std::fill(zero->times.begin(), zero->times.end(), 0);
-  zero->lowest = zero->highest = 0;
   if (added.role == StreamRole::compute && !compute_.valid()) {
     compute_ = StreamId{static_cast<std::int32_t>(streams_.size())};
   }
-  streams_.push_back({added.role, std::move(zero)});
+  streams_.push_back({added.role, pool_.same(0)});
 }
 
 const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
@@ -67,9 +64,9 @@ const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
 Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times,
                                   const Clock& lowest) {
   auto clock = pool_.take();
-  clock->times = stream(op.stream).clock->times;
+  clock->times() = stream(op.stream).clock->times();
   op.where.for_each(
-      [&](Rank r) { clock->times[at(r)] = std::max(times[at(r)], (*lowest)[at(r)]); });
+      [&](Rank r) { clock->times()[at(r)] = std::max(times[at(r)], (*lowest)[at(r)]); });
   return sealed(std::move(clock));
 }
 
@@ -77,25 +74,25 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
 // rest.
 Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
   auto until = pool_.take();
-  until->times = since->times;
+  until->times() = since->times();
   for (const Ended* waited : ended_of(op.waits)) {
     if (!waited->communication) continue;
     op.where.for_each([&](Rank r) {
       const Time end = std::min((*waited->clock)[at(r)], (*begin)[at(r)]);
-      until->times[at(r)] = std::max(until->times[at(r)], end);
+      until->times()[at(r)] = std::max(until->times()[at(r)], end);
     });
   }
   return sealed(std::move(until));
 }
 
 void TraceReplay::account_gap(const Clock& begin, const Clock& end, bool blocking) {
-  if (begin->times != end->times) accounts_.gap(begin, end, blocking);
+  if (begin->times() != end->times()) accounts_.gap(begin, end, blocking);
 }
 
 // When the last member of each rank's group has come.
 Clock TraceReplay::meet(const TimedOp& op, const Clock& begin, const Clock& end) {
   auto ready = pool_.take();
-  ready->times = begin->times;
+  ready->times() = begin->times();
   const RankGroups& groups = groups_.at(op.communicator);
   for (Index g = 0; g < groups.group_count(); ++g) {
     if (!op.where.contains(groups.member(g, 0))) continue;
@@ -107,7 +104,7 @@ Clock TraceReplay::meet(const TimedOp& op, const Clock& begin, const Clock& end)
       const Rank r = groups.member(g, i);
       // A rank that only sends may be through before others come.
       const Time met = std::min(last, (*end)[at(r)]);
-      ready->times[at(r)] = met;
+      ready->times()[at(r)] = met;
       accounts_.meet(r, met - (*begin)[at(r)], (*end)[at(r)] - met);
     }
   }
@@ -186,12 +183,12 @@ void TraceReplay::change(const MemoryChange& change) {
 void TraceReplay::end_compute(const WaitedOps::Ids& waits) {
   Stream& own = stream(compute_);
   auto end = pool_.take();
-  end->times = own.clock->times;
+  end->times() = own.clock->times();
   bool blocking = false;
   for (const Ended* ended : ended_of(waits)) {
     blocking |= ended->communication;
-    for (std::size_t r = 0; r < end->times.size(); ++r) {
-      end->times[r] = std::max(end->times[r], (*ended->clock)[r]);
+    for (std::size_t r = 0; r < end->times().size(); ++r) {
+      end->times()[r] = std::max(end->times()[r], (*ended->clock)[r]);
     }
   }
   const Clock reached = sealed(std::move(end));

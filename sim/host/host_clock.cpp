@@ -48,9 +48,9 @@ void HostClock::wait(const Clock& time, ClockPool& pool) {
   if (time->highest <= waited_->lowest + issued_) return;
   auto later = pool.take();
   clock_add(later->data(), waited_->data(), issued_,
-            static_cast<std::int64_t>(later->times.size()));
+            static_cast<std::int64_t>(later->times().size()));
   clock_max(later->data(), later->data(), time->data(),
-            static_cast<std::int64_t>(later->times.size()));
+            static_cast<std::int64_t>(later->times().size()));
   later->lowest = std::max(waited_->lowest + issued_, time->lowest);
   later->highest = std::max(waited_->highest + issued_, time->highest);
   waited_ = later;
@@ -61,14 +61,14 @@ Clock HostClock::later_than(const Clock& clock, ClockPool& pool) const {
   if (waited_->highest + issued_ <= clock->lowest) return nullptr;
   if (issued_ == 0) return waited_;
   auto now = pool.take();
-  clock_add(now->data(), waited_->data(), issued_, static_cast<std::int64_t>(now->times.size()));
+  clock_add(now->data(), waited_->data(), issued_, static_cast<std::int64_t>(now->times().size()));
   now->lowest = waited_->lowest + issued_;
   now->highest = waited_->highest + issued_;
   return now;
 }
 
 std::vector<Time> HostClock::times() const {
-  std::vector<Time> out = waited_->times;
+  std::vector<Time> out = waited_->times();
   for (Time& t : out) t += issued_;
   return out;
 }

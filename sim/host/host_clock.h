@@ -16,7 +16,7 @@ namespace tessera::sim {
 
 class HostClock {
  public:
-  HostClock(const HostCosts& costs, ClockPool& pool) : costs_(costs), waited_(pool.zero()) {}
+  HostClock(const HostCosts& costs, ClockPool& pool) : costs_(costs), waited_(pool.same(0)) {}
 
   /// The host issues `op`, as soon as its stream's queue has room.
   void issue(const Op& op, ClockPool& pool);

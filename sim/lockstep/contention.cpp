@@ -29,10 +29,10 @@ Clock Contention::stretched(const Clock& begin, const Clock& alone, ClockPool& p
     under_way_.pop_front();
   }
   if (under_way_.empty()) return alone;
-  const std::size_t ranks = begin->times.size();
+  const std::size_t ranks = begin->times().size();
   const auto n = static_cast<std::int64_t>(ranks);
   auto out = pool.take();
-  out->times = begin->times;
+  out->times() = begin->times();
   left_.assign(ranks, 0);
   clock_add_span(left_.data(), begin->data(), alone->data(), n);
   // Ranks may wait long before they begin: what is over by then slows nobody down.

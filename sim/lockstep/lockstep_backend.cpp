@@ -133,23 +133,19 @@ Jitter LockstepBackend::jitter_of(EventId event, Time duration) const {
 
 Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, Time duration) {
   if (duration == 0) return start;
-  auto end = pool_.take();
+  const ClockStep step{jitter_of(event, duration), rank_keys_.data()};
   const bool everyone = op.where == world();
-  if (!everyone) end->times = start->times;
-  const Jitter jitter = jitter_of(event, duration);
-  for (const RankRange& range : op.where.ranges()) {
-    Time* out = end->data() + range.begin;
-    const Time* in = start->data() + range.begin;
-    const std::int64_t n = range.end - range.begin;
-    if (options_.jitter == 0) {
-      clock_add(out, in, duration, n);
-    } else {
-      clock_add_jitter(out, in, jitter, rank_keys_.data() + range.begin, n);
-    }
+  if (everyone && slowness_.empty() && options_.slow_ranks.empty()) {
+    return pool_.after(start, step);
   }
-  const Time shortest = options_.jitter == 0 ? duration : jitter.base;
-  end->lowest = start->lowest + (everyone ? shortest : 0);
-  end->highest = start->highest + duration + (duration - shortest);
+  auto end = pool_.take();
+  end->times() = start->times();
+  for (const RankRange& range : op.where.ranges()) {
+    const ClockStep own{step.jitter, rank_keys_.data() + range.begin};
+    clock_add_steps(end->data() + range.begin, std::span(&own, 1), range.end - range.begin);
+  }
+  end->lowest = start->lowest + (everyone ? step.jitter.base : 0);
+  end->highest = start->highest + longest(step.jitter);
   if (!slowness_.empty()) {
     clock_stretch(end->data(), start->data(), slowness_.data(), ranks());
     const ClockBounds bounds = clock_bounds(end->data(), ranks());
@@ -160,9 +156,9 @@ Clock LockstepBackend::run_for(const Op& op, EventId event, const Clock& start, 
     if (!op.where.contains(slow.rank)) continue;
     const auto r = static_cast<std::size_t>(slow.rank);
     const auto taken = static_cast<double>((*end)[r] - (*start)[r]);
-    end->times[r] += std::llround(taken * (slow.factor - 1));
-    end->lowest = std::min(end->lowest, end->times[r]);
-    end->highest = std::max(end->highest, end->times[r]);
+    end->times()[r] += std::llround(taken * (slow.factor - 1));
+    end->lowest = std::min(end->lowest, end->times()[r]);
+    end->highest = std::max(end->highest, end->times()[r]);
   }
   return end;
 }
@@ -193,17 +189,14 @@ Clock LockstepBackend::meet_all(const Clock& arrival, Time cost) {
   const Time ready = arrival->lowest == arrival->highest ? arrival->highest
                                                          : clock_highest(arrival->data(), ranks());
   accounts_.meet_all(arrival, ready, cost);
-  auto end = pool_.take();
-  std::fill(end->times.begin(), end->times.end(), ready + cost);
-  end->lowest = end->highest = ready + cost;
-  return end;
+  return pool_.same(ready + cost);
 }
 
 Clock LockstepBackend::meet_in_groups(const Op& op, const Timing& timing) {
   const RankGroups& groups = communicator(communicator_of(op)).groups;
   const ClockData& arrival = *timing.begin;
   auto end = pool_.take();
-  end->times = arrival.times;
+  end->times() = arrival.times();
   end->lowest = arrival.lowest;
   end->highest = arrival.highest;
   for (Index g = 0; g < groups.group_count(); ++g) {
@@ -218,7 +211,7 @@ Clock LockstepBackend::meet_in_groups(const Op& op, const Timing& timing) {
       const Rank rank = groups.member(g, i);
       const auto r = static_cast<std::size_t>(rank);
       accounts_.meet(rank, ready - arrival[r], cost);
-      end->times[r] = ready + cost;
+      end->times()[r] = ready + cost;
     }
     end->highest = std::max(end->highest, ready + cost);
   }

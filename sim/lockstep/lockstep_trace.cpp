@@ -38,7 +38,7 @@ std::string holders(const ByClass& by_class) {
 
 Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
   if (keeps_calls_) calls_.spoil();
-  streams_.push_back({.clock = pool_.zero(), .pending = {}});
+  streams_.push_back({.clock = pool_.same(0), .pending = {}});
   waited_.add_stream();
   if (options_.sink != nullptr) options_.sink->stream({id.value, stream.name, stream.role});
   return {};

@@ -231,7 +231,7 @@ TEST_CASE("the graph of a recorded step gives its times back, and sums of gains 
   for (std::int32_t step = 0; step < 2; ++step) {
     const auto graph = StepGraph::read(*trace, step, trace->run().recorded_ranks);
     REQUIRE(graph.ok());
-    const std::vector<bool> none(graph->spans().size());
+    const StepGraph::Marks none(graph->spans().size());
     StepGraph::Ends laid_out;
     graph->ends_if(none, shortened_by, false, laid_out);
     const std::vector<Time>& ends = laid_out.now;

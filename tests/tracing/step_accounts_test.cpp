@@ -15,7 +15,7 @@ constexpr Time length = 400;
 Clock clock_of(const std::vector<Time>& times) {
   static ClockPool pool(ranks);
   auto data = pool.take();
-  data->times = times;
+  data->times() = times;
   const ClockBounds bounds = clock_bounds(data->data(), ranks);
   data->lowest = bounds.lowest;
   data->highest = bounds.highest;

@@ -33,7 +33,7 @@ Time end_of(const LockstepOptions& options, int kernels, bool wait_after_each) {
 
 Clock clock_at(ClockPool& pool, Time time) {
   auto clock = pool.take();
-  std::fill(clock->times.begin(), clock->times.end(), time);
+  std::fill(clock->times().begin(), clock->times().end(), time);
   clock->lowest = clock->highest = time;
   return clock;
 }
@@ -171,11 +171,11 @@ TEST_CASE("collectives that are over before any rank begins slow no kernel down"
   Contention half(0.5);
   for (Time end = 100; end <= 1'000; end += 100) half.add(clock_at(pool, end), 100);
   auto begin = pool.take();  // the first rank has nothing to do, and waits from the beginning
-  begin->times = {0, 950};
+  begin->times() = {0, 950};
   begin->lowest = 0;
   begin->highest = 950;
   auto alone = pool.take();
-  alone->times = {0, 1'050};
+  alone->times() = {0, 1'050};
   alone->lowest = 0;
   alone->highest = 1'050;
   const Clock end = half.stretched(begin, alone, pool);
