@@ -113,7 +113,7 @@ def shape(rng, base):
                     "trim_offsets": True, "use_regex": rng.random() < 0.5}  # fmt: skip
             before = made["pre_tokenizer"]
             made["pre_tokenizer"] = {"type": "Sequence",
-                                     "pretokenizers": [before, last] if before else [last]}  # fmt: skip
+                                     "pretokenizers": [before, last] if before else [last]}
         model["unk_token"] = rng.choice(["<unk>", "<unk>", None])
         model["fuse_unk"] = rng.random() < 0.5
         model["byte_fallback"] = not over_bytes and rng.random() < 0.6
