@@ -12,8 +12,7 @@ namespace {
 
 Status check_without_gpu(const RuntimeOptions& o, Computes where) {
   for (const auto& [given, option] :
-       {std::pair(o.device == "cuda" && where == Computes::in_simulator, "--device cuda"),
-        std::pair(o.windows == "on", "--windows on"), std::pair(o.tf32, "--tf32"),
+       {std::pair(o.windows == "on", "--windows on"), std::pair(o.tf32, "--tf32"),
         std::pair(o.cuda_graphs, "--cuda-graphs"),
         std::pair(o.hopper_attention, "--hopper-attention"),
         std::pair(o.profile_nccl, "--profile-nccl"), std::pair(o.share_gpu, "--share-gpu"),

@@ -83,7 +83,7 @@ void read_llama4(JsonReader& config, Blueprint& b) {
   mark_blocks(config, "moe_layers", false, b.dense_blocks);
 }
 
-std::vector<Family> of_qwen_and_others() {
+std::vector<Family> of_qwen() {
   const Sizes qwen{.vocabulary = 151936,
                    .hidden = 2048,
                    .inner = 6144,
@@ -95,17 +95,6 @@ std::vector<Family> of_qwen_and_others() {
   qwen2.inner = 5632;
   qwen2.heads = qwen2.key_value_heads = 16;
   return {
-      {.model_type = "mixtral",
-       .blueprint = {.prefix = "Mixtral",
-                     .sizes = {.inner = 14336, .key_value_heads = 8, .positions = 131072},
-                     .experts = {.name = "block_sparse_moe",
-                                 .expert_class = "BlockSparseTop2MLP",
-                                 .weights = "w1:g w2:d w3:u",
-                                 .count = 8,
-                                 .per_token = 2},
-                     .epsilon = 1e-5},
-       .windows = {WindowStyle::all, 0},
-       .read = read_mixtral},
       {.model_type = "qwen3_moe",
        .blueprint = {.prefix = "Qwen3Moe",
                      .sizes = qwen,
@@ -140,6 +129,22 @@ std::vector<Family> of_qwen_and_others() {
                                  .inner = 1408}},
        .windows = {WindowStyle::chosen, 4096},
        .read = read_qwen2_moe},
+  };
+}
+
+std::vector<Family> of_mixtral_and_olmoe() {
+  return {
+      {.model_type = "mixtral",
+       .blueprint = {.prefix = "Mixtral",
+                     .sizes = {.inner = 14336, .key_value_heads = 8, .positions = 131072},
+                     .experts = {.name = "block_sparse_moe",
+                                 .expert_class = "BlockSparseTop2MLP",
+                                 .weights = "w1:g w2:d w3:u",
+                                 .count = 8,
+                                 .per_token = 2},
+                     .epsilon = 1e-5},
+       .windows = {WindowStyle::all, 0},
+       .read = read_mixtral},
       {.model_type = "olmoe",
        .blueprint = {.prefix = "Olmoe",
                      .sizes = {.vocabulary = 50304,
@@ -248,8 +253,10 @@ void read_layer_kinds(JsonReader& config, Blueprint& b) {
 
 const std::vector<Family>& expert_families() {
   static const std::vector<Family> all = [] {
-    std::vector<Family> rows = of_qwen_and_others();
-    for (Family& row : of_fused()) rows.push_back(std::move(row));
+    std::vector<Family> rows = of_qwen();
+    for (auto& more : {of_mixtral_and_olmoe(), of_fused()}) {
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
     return rows;
   }();
   return all;

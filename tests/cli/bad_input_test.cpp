@@ -80,9 +80,10 @@ TEST_CASE("a model that cannot be read is refused", "[cli]") {
 
 TEST_CASE("numbers that make no sense are refused", "[cli]") {
   for (const std::string option : {"--nodes", "--steps", "--batch", "--accumulation"}) {
-    for (const std::string value : {"0", "-1", "abc", "99999999999999999999", "''"}) {
+    for (const std::string value : {"0", "-1", "abc", "99999999999999999999"}) {
       check_refused(simulate_tiny + option + " " + value, option + ": ");
     }
+    check_refused(simulate_tiny + option + " ''", option);
   }
   check_refused("ops " + tiny + " --ranks 0", "--ranks: '0' is out of range, choose 1 to");
   check_refused("ops " + tiny + " --ranks -2", "--ranks: '-2' is out of range");
@@ -101,9 +102,10 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
 TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--cluster dgx-h1000", "neither a preset (did you mean dgx-h100?)");
   check_refused(simulate_tiny + "--cluster .", "is a directory");
-  for (const std::string value : {"3", "3:", ":2", "x:2", "3:x", "3:2:1", "''"}) {
+  for (const std::string value : {"3", "3:", ":2", "x:2", "3:x", "3:2:1"}) {
     check_refused(simulate_tiny + "--slow-rank " + value, "give RANK:FACTOR");
   }
+  check_refused(simulate_tiny + "--slow-rank ''", "--slow-rank is given nothing");
   for (const std::string value : {"3:0", "3:-1", "3:nan", "3:inf", "3:1e9"}) {
     check_refused(simulate_tiny + "--slow-rank " + value, "choose a factor of 0.01 to 1000");
   }
@@ -115,9 +117,10 @@ TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--slow-link 1:2", "nodes are 0 to 0");
   check_refused(simulate_tiny + "--record-ranks 5-2", "--record-ranks 5-2");
   check_refused(simulate_tiny + "--record-ranks 8", "only ranks 0 to 7");
-  for (const std::string text : {"5-2", "-1", "1-", "x", "1-2-3", "", "3000000000"}) {
+  for (const std::string text : {"5-2", "-1", "1-", "x", "1-2-3", "3000000000"}) {
     check_refused(simulate_tiny + "--record-steps '" + text + "'", "--record-steps " + text + ": ");
   }
+  check_refused(simulate_tiny + "--record-steps ''", "--record-steps is given nothing");
   check_refused(simulate_tiny + "--record-steps 100", "the run has only the steps 0 to ");
 }
 

@@ -32,15 +32,15 @@ TEST_CASE("tokens are not written over what they are made of", "[cli][tokenize]"
 TEST_CASE("files without a text are refused, and documents without one are counted",
           "[cli][tokenize]") {
   write("to.txt", "to");
-  write("none.txt", "");
-  write("none.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
-  for (const std::string none : {"none.txt", "none.jsonl"}) {
+  write("empty.txt", "");
+  write("empty.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
+  for (const std::string none : {"empty.txt", "empty.jsonl"}) {
     const ProgramRun run = tokenize(none + " -o none.bin --end-of-text '<e>'");
     CHECK(run.exit_code == 2);
     CHECK(run.messages == "tessera: " + none + ": there is no text to encode\n");
     CHECK_FALSE(std::filesystem::exists(run_folder() + "none.bin"));
   }
-  const ProgramRun some = tokenize("to.txt none.txt --print --end-of-text '<e>'");
+  const ProgramRun some = tokenize("to.txt empty.txt --print --end-of-text '<e>'");
   CHECK(some.exit_code == 0);
   CHECK(some.output == "0 1 4\n4\n");
   CHECK(some.messages == "tessera: warning: 1 of 2 documents have no text\n");
