@@ -24,23 +24,16 @@ BusyTimes::BusyTimes(Lanes lanes) {
       stretches_.back().end = std::max(stretches_.back().end, end);
       continue;
     }
-    const Time before = stretches_.empty() ? 0
-                                           : stretches_.back().before + stretches_.back().end -
-                                                 stretches_.back().begin;
-    stretches_.push_back({begin, end, before});
+    stretches_.push_back({begin, end, all()});
   }
 }
 
 Time BusyTimes::before(Time time) {
   while (place_ > 0 && stretches_[place_ - 1].end > time) --place_;
   while (place_ < stretches_.size() && stretches_[place_].end <= time) ++place_;
-  if (place_ < stretches_.size()) {
-    const Stretch& at = stretches_[place_];
-    return at.before + std::max<Time>(0, time - at.begin);
-  }
-  return stretches_.empty()
-             ? 0
-             : stretches_.back().before + stretches_.back().end - stretches_.back().begin;
+  if (place_ == stretches_.size()) return all();
+  const Stretch& at = stretches_[place_];
+  return at.before + std::max<Time>(0, time - at.begin);
 }
 
 }  // namespace tessera::analysis

@@ -22,7 +22,10 @@ class BusyTimes {
  private:
   struct Stretch {
     Time begin = 0, end = 0, before = 0;
+    Time after() const { return before + end - begin; }  // busy until its end
   };
+  Time all() const { return stretches_.empty() ? 0 : stretches_.back().after(); }
+
   std::vector<Stretch> stretches_;  // in which at least one is busy, ascending
   std::size_t place_ = 0;           // of the first that ends later than what was asked for last
 };

@@ -21,7 +21,7 @@ std::string name_from(const std::string& source) {
 }  // namespace
 
 Result<Model> parse_model(std::string_view json, const std::string& source) {
-  TESSERA_ASSIGN(const nlohmann::json parsed, parse_json(json, source));
+  TESSERA_ASSIGN(const nlohmann::json parsed, parse_python_json(json, source));
   if (parsed.is_object() && parsed.contains("tessera_model")) {
     return module_tree_model(parsed, source);
   }

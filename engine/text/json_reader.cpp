@@ -164,6 +164,23 @@ Result<nlohmann::json> parse_commented_json(std::string_view text, const std::st
   return parse_json(plain, source);
 }
 
+// A number of the same length, so that mistakes are where they were.
+Result<nlohmann::json> parse_python_json(std::string_view text, const std::string& source) {
+  constexpr std::string_view infinity = "Infinity", largest = "1e308   ";
+  std::string plain(text);
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      at = behind_text(text, at);
+    } else if (text.substr(at).starts_with(infinity)) {
+      plain.replace(at, infinity.size(), largest);
+      at += infinity.size();
+    } else {
+      ++at;
+    }
+  }
+  return parse_json(plain, source);
+}
+
 std::optional<DType> parse_dtype(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64, DType::int32,

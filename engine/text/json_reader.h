@@ -26,6 +26,9 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& sour
 /// /* */) and commas behind the last entry.
 Result<nlohmann::json> parse_commented_json(std::string_view text, const std::string& source);
 
+/// As parse_json, of what Python's json writes: Infinity, a limit that nothing reaches, is 1e308.
+Result<nlohmann::json> parse_python_json(std::string_view text, const std::string& source);
+
 /// `text` in quotes, escaped and shortened: one line whatever it holds.
 std::string in_quotes(std::string_view text);
 

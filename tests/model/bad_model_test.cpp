@@ -209,6 +209,19 @@ TEST_CASE("a tree and a config.json may have as many elements", "[model][errors]
         std::string::npos);
 }
 
+TEST_CASE("a limit of Infinity, as Python writes it, is a number", "[model]") {
+  const auto limited = [](const std::string& limits) {
+    return parse_model(R"({"model_type":"mamba2","num_hidden_layers":1,"name":"Infinity",)"
+                       R"("time_step_limit":)" +
+                           limits + "}",
+                       "file");
+  };
+  CHECK(limited("[0.0, Infinity]").ok());
+  CHECK(limited("[-Infinity, 1]").ok());
+  CHECK(limited("[0.0, Infinite]").status().message().find("file: not valid JSON") == 0);
+  CHECK(limited("[0.0, NaN]").status().message().find("file: not valid JSON") == 0);
+}
+
 TEST_CASE("a missing file and a directory are told apart", "[model][errors]") {
   CHECK(load_model("/no/such/file.json").status().message() ==
         "/no/such/file.json: cannot be read: check the path and its permissions");
