@@ -20,7 +20,7 @@ using Peaks = std::span<const std::int64_t>;
 constexpr std::size_t growing_steps_min = 5, short_end = 8, long_end = 16;
 constexpr double growth_share_min = 0.01;  // of the first steady peak
 constexpr double most_uneven = 3;          // increments of a short end, the largest to the smallest
-constexpr std::size_t ends = 8;            // of which one may grow: eighths of a run
+constexpr std::size_t ends_tried = 8;      // of which one may grow: eighths of a run
 constexpr std::size_t before_min = 3;      // steps before it tell what steps differ by
 constexpr std::int64_t above_before = 2;   // the end rises by so many times that
 // How much of what the steps of an end differ by its line explains: of few steps nearly all.
@@ -98,11 +98,11 @@ bool straighter(const Growth& shorter, const Growth& longer) {
 /// Of the ends that grow the straightest one, and of equals the longest.
 std::optional<Growth> growth_of(Peaks peaks) {
   std::optional<Growth> best;
-  for (std::size_t part = ends; part > 0; --part) {
-    const std::size_t steps = peaks.size() * part / ends;
+  for (std::size_t part = ends_tried; part > 0; --part) {
+    const std::size_t steps = peaks.size() * part / ends_tried;
     if (steps < growing_steps_min) break;
     const Peaks before = peaks.first(peaks.size() - steps), end = peaks.last(steps);
-    if (part < ends && before.size() < before_min) continue;
+    if (part < ends_tried && before.size() < before_min) continue;
     const auto growth = steps < short_end ? growth_of_few(end) : growth_of_many(end);
     if (!growth || (best && !straighter(*growth, *best))) continue;
     if (!before.empty()) {

@@ -4,7 +4,6 @@
 namespace tessera::analysis {
 
 std::int32_t OpLooks::place_of(const storage::OpRow& op) {
-  using Known = std::tuple<std::int32_t, std::string_view, std::string_view, OpKind, Phase, Reason>;
   const auto found =
       places_.find(Known{op.micro_batch, op.unit, op.module, op.kind, op.phase, op.reason});
   if (found != places_.end()) return found->second;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -38,10 +39,17 @@ class OpLooks {
   }
 
  private:
-  using Key = std::tuple<std::int32_t, std::string, std::string, OpKind, Phase, Reason>;
+  template <class Text>
+  using KeyOf = std::tuple<std::int32_t, Text, Text, OpKind, Phase, Reason>;
+  using Key = KeyOf<std::string>;
+  using Known = KeyOf<std::string_view>;  // asks for a key without copies
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const Known& a, const Known& b) const { return a < b; }
+  };
   std::vector<OpLook> looks_;
-  std::map<Key, std::int32_t, std::less<>> places_;
-  std::map<Key, std::int32_t, std::less<>> alike_;  // without reason
+  std::map<Key, std::int32_t, Before> places_;
+  std::map<Key, std::int32_t, Before> alike_;  // without reason
 };
 
 /// How many operations of a kind there are, and what they move.
