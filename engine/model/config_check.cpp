@@ -224,6 +224,15 @@ void check_halves(JsonReader& config, bool encoder) {
   }
 }
 
+void add_key(std::string& list, std::string_view key) {
+  constexpr std::size_t most = 1500;
+  if (list.size() < most) {
+    list += (list.empty() ? "" : ", ") + bare_or_quoted(key);
+  } else if (!list.ends_with(" ...")) {
+    list += " and more ...";
+  }
+}
+
 Status check_keys_read(JsonReader& config, const std::string& model_type, bool trains,
                        Model& model) {
   std::vector<std::string_view> missing;  // that would have acted
@@ -246,12 +255,7 @@ Status check_keys_read(JsonReader& config, const std::string& model_type, bool t
                                 in_quotes(name), in_quotes(meant)));
     }
     if (value.is_null()) continue;
-    constexpr std::size_t most = 1500;
-    if (unknown.size() < most) {
-      unknown += (unknown.empty() ? "" : ", ") + bare_or_quoted(name);
-    } else if (!unknown.ends_with(" ...")) {
-      unknown += " and more ...";
-    }
+    add_key(unknown, name);
   }
   if (!unknown.empty()) {
     model.warnings.push_back(

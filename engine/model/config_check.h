@@ -31,4 +31,7 @@ void check_halves(JsonReader& config, bool encoder);
 Status check_keys_read(JsonReader& config, const std::string& model_type, bool trains,
                        Model& model);
 
+/// Adds a key to a list for a message, which ends with "and more ..." before it gets too long.
+void add_key(std::string& list, std::string_view key);
+
 }  // namespace tessera

@@ -62,12 +62,12 @@ void read_delta(JsonReader& config, Blueprint& b, bool fused) {
   }
   // Tokens that are one matmul; solving the triangles between them is counted by nobody.
   constexpr double chunk = 64;
-  const auto k = static_cast<double>(key_dim);
-  const auto v = static_cast<double>(value_dim);
-  b.mixer.scan_flops = 2 * static_cast<double>(values) * (chunk * (2 * k + v) + 3 * k * v);
+  const auto k = as_double(key_dim);
+  const auto v = as_double(value_dim);
+  b.mixer.scan_flops = 2 * as_double(values) * (chunk * (2 * k + v) + 3 * k * v);
   // What is projected and convolved, the chunks' matrices, what attention gives and its norm.
-  b.mixer.kept = static_cast<double>(2 * (2 * key + value) + value + 2 * values + 2 * value) +
-                 chunk * static_cast<double>(values);
+  b.mixer.kept =
+      as_double(2 * (2 * key + value) + value + 2 * values + 2 * value) + chunk * as_double(values);
 }
 
 void read_qwen3_next(JsonReader& config, Blueprint& b) {
@@ -92,7 +92,7 @@ void read_short(JsonReader& config, Blueprint& b) {
   b.mixer.tensors = {{"conv", TensorKind::convolution, hidden, width, bias},
                      {"in_proj", TensorKind::linear, 3 * hidden, hidden, bias},
                      {"out_proj", TensorKind::linear, hidden, hidden, bias}};
-  b.mixer.kept = 6 * static_cast<double>(hidden);
+  b.mixer.kept = 6 * as_double(hidden);
   if (config.has("tie_embedding")) b.tied = config.boolean("tie_embedding", true);
   b.mixer_blocks.assign(static_cast<std::size_t>(b.sizes.layers), false);
   if (config.has("full_attn_idxs")) {
@@ -113,7 +113,7 @@ void read_lfm2(JsonReader& config, Blueprint& b) {
   if (b.mlp.inner > widest_state || multiple > widest_state || factor > 1024) {
     return config.fail("intermediate_size", "is too large to be adjusted");
   }
-  const auto third = static_cast<double>(2 * b.mlp.inner / 3);
+  const auto third = as_double(2 * b.mlp.inner / 3);
   const auto inner = std::max<std::int64_t>(1, static_cast<std::int64_t>(factor * third));
   b.mlp.inner = (inner + multiple - 1) / multiple * multiple;
 }

@@ -118,7 +118,6 @@ void read_mamba2(JsonReader& config, Blueprint& b) {
   s.chunk = config.integer("chunk_size", 1, 256);
   s.bias = s.out_bias = config.boolean("use_bias", false);
   s.convolution_bias = config.boolean("use_conv_bias", true);
-  s.norm = true;
   build_second(config, b, s);
 }
 
@@ -133,7 +132,6 @@ SecondSizes read_beside_attention(JsonReader& config, std::int64_t inner) {
   s.chunk = config.integer("mamba_chunk_size", 1, 256);
   s.bias = s.out_bias = config.boolean("mamba_proj_bias", false);
   s.convolution_bias = config.boolean("mamba_conv_bias", true);
-  s.norm = true;
   return s;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/model/config_check.h"
 #include "engine/model/config_keys.h"
 #include "engine/text/json_reader.h"
 
@@ -94,11 +95,7 @@ std::string without_other_parts(const nlohmann::json& json, bool nested, nlohman
                        key.ends_with("_token_id") || without_influence_on_costs(key);
     if (known || (!nested && !of_other_parts(key))) continue;
     if (!nested) inner.erase(key);
-    if (left_out.size() < 1500) {
-      left_out += (left_out.empty() ? "" : ", ") + bare_or_quoted(key);
-    } else if (!left_out.ends_with(" ...")) {
-      left_out += " and more ...";
-    }
+    add_key(left_out, key);
   }
   return left_out;
 }
