@@ -90,11 +90,14 @@ class DecoderBuilder {
     const auto its_own = [&](const std::string& word) {
       return mixes && word == b_.attention.name ? b_.mixer.name : word;
     };
+    number_ = place;
     const bool dense =
         b_.experts.count == 0 || (place < b_.dense_blocks.size() && b_.dense_blocks[place]);
     std::map<std::string, std::vector<ModuleId>> parts;
-    for (const std::string& word : words_of(b_.registered)) {
-      parts[its_own(word)] = part(its_own(word), path, dense);
+    const bool own = mixes && !b_.mixer_registered.empty();
+    for (const std::string& word : words_of(own ? b_.mixer_registered : b_.registered)) {
+      const bool mixer = word != b_.attention.name || mixes;
+      parts[its_own(word)] = part(its_own(word), path, dense, mixer);
     }
     if (place < b_.windows.size() && !mixes) {
       AttentionHeads& heads = cost(parts[b_.attention.name].front()).attention;
@@ -103,7 +106,7 @@ class DecoderBuilder {
     }
     if (b_.parallel) share_input(parts[b_.mlp.name].front());
     if (b_.one_input) share_input(parts["post_attention_layernorm"].front());
-    for (const std::string& word : words_of(b_.runs)) {
+    for (const std::string& word : words_of(own ? b_.mixer_runs : b_.runs)) {
       for (const ModuleId id : parts[its_own(word)]) writer_.runs(id);
     }
   }
@@ -115,19 +118,39 @@ class DecoderBuilder {
     cost(id).activation_bytes.linear -= element * static_cast<double>(hidden());
   }
 
-  // `halves` are both weights of an MLP without a module of its own.
-  std::vector<ModuleId> part(const std::string& word, const std::string& path, bool dense) {
+  ModuleId attention(const std::string& full) {
+    AttentionPart part = b_.attention;
+    const bool other = number_ < b_.other_attention.size() && b_.other_attention[number_];
+    if (other) part.weights = b_.other_weights;
+    return writer_.attention(full, part, hidden(), b_.conv1d, b_.dropout);
+  }
+
+  ModuleId single(const std::string& full, BlockPart part) {
+    switch (part) {
+      case BlockPart::attention: return attention(full);
+      case BlockPart::mixer: return writer_.mixer(full, b_.mixer, hidden());
+      case BlockPart::mlp: return writer_.mlp(full, b_.mlp, hidden(), b_.conv1d, b_.dropout);
+      case BlockPart::experts: return writer_.experts(full, b_.experts, hidden());
+    }
+    return {};
+  }
+
+  // `halves` are both weights of an MLP without a module of its own; `mixer`: a part that is called
+  // as the mixer is one.
+  std::vector<ModuleId> part(const std::string& word, const std::string& path, bool dense,
+                             bool mixer) {
     const std::string full = path + "." + word;
-    if (word == b_.mixer.name && !b_.mixer.tensors.empty()) {
+    if (word == b_.attention.name && !b_.single_parts.empty()) {
+      return {single(full, b_.single_parts[number_])};
+    }
+    if (mixer && word == b_.mixer.name && !b_.mixer.tensors.empty()) {
       return {writer_.mixer(full, b_.mixer, hidden())};
     }
     // Experts beside an MLP have a name of their own.
     if (word == b_.experts.name && word != b_.mlp.name) {
       return {writer_.experts(full, b_.experts, hidden())};
     }
-    if (word == b_.attention.name) {
-      return {writer_.attention(full, b_.attention, hidden(), b_.conv1d, b_.dropout)};
-    }
+    if (word == b_.attention.name) return {attention(full)};
     if (word == "halves") return writer_.mlp_halves(path, b_.mlp, hidden(), b_.dropout);
     if (word != b_.mlp.name) return {writer_.norm(full, b_.norm, hidden())};
     if (dense) return {writer_.mlp(full, b_.mlp, hidden(), b_.conv1d, b_.dropout)};
@@ -148,6 +171,7 @@ class DecoderBuilder {
 
   const Blueprint& b_;
   PartWriter writer_;
+  std::size_t number_ = 0;  // of the block that is built
   std::optional<ModuleId> project_out_;
 };
 

@@ -152,6 +152,12 @@ bool known_elsewhere(std::string_view name, const std::string& model_type, bool 
 
 }  // namespace
 
+std::string of_two_models(const std::string& shown_type, const std::string& architecture,
+                          std::string_view its_type) {
+  return fmt::format("is {}, but architectures names {}, which is {}: one of them is wrong",
+                     shown_type, bare_or_quoted(architecture), its_type);
+}
+
 Status check_nested(const JsonReader& config, bool known) {
   for (const char* key : {"text_config", "llm_config", "language_config", "thinker_config"}) {
     if (!config.has(key)) continue;

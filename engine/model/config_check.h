@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/text/json_reader.h"
 #include "tessera/model.h"
@@ -30,6 +31,10 @@ void check_halves(JsonReader& config, bool encoder);
 /// of `model`. `trains`: what changes numbers alone matters, too.
 Status check_keys_read(JsonReader& config, const std::string& model_type, bool trains,
                        Model& model);
+
+/// Says that a file's model_type (as messages show it) and its architectures name two models.
+std::string of_two_models(const std::string& shown_type, const std::string& architecture,
+                          std::string_view its_type);
 
 /// Adds a key to a list for a message, which ends with "and more ..." before it gets too long.
 void add_key(std::string& list, std::string_view key);

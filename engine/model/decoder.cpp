@@ -142,6 +142,7 @@ class DecoderReader {
   // Whether the block `k` attends to a window only.
   bool has_window(std::int64_t k, std::int64_t every) const {
     if (family_.windows.style == WindowStyle::after) return k >= every;
+    if (family_.windows.style == WindowStyle::first) return k % every != 0;
     const bool alternate = family_.windows.style == WindowStyle::pattern ||
                            family_.windows.style == WindowStyle::chunks;
     return !alternate || (k + 1) % every != 0;

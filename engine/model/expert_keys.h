@@ -23,6 +23,10 @@ void read_layer_kinds(JsonReader& config, Blueprint& b);
 /// The width of what all tokens meet: so many experts side by side as `key` says.
 void read_shared_experts(JsonReader& config, Blueprint& b, const char* key, std::int64_t otherwise);
 
+/// Granite's experts, as wide as `intermediate_size` says, and beside them an MLP that all tokens
+/// meet, unless `shared_intermediate_size` is 0.
+void read_shared_granite(JsonReader& config, Blueprint& b, std::int64_t otherwise);
+
 /// Experts in all blocks but the first so many, `first_k_dense_replace`.
 void read_first_dense(JsonReader& config, Blueprint& b, std::int64_t otherwise);
 

@@ -22,6 +22,7 @@ enum class WindowStyle {
   after,    // blocks from `max_window_layers` on, if `use_sliding_window`
   chosen,   // all, if `use_sliding_window`
   pattern,  // all but each `every`th
+  first,    // all but the first of each `every`
   chunks,   // the same, in chunks that do not slide
   listed,   // those that `layer_types` names
 };
@@ -62,6 +63,7 @@ const std::vector<Family>& latent_families();
 const std::vector<Family>& routed_families();
 const std::vector<Family>& state_space_families();
 const std::vector<Family>& linear_attention_families();
+const std::vector<Family>& windowed_families();
 
 /// A model that is no decoder alone.
 struct EncoderFamily {

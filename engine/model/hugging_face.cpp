@@ -55,7 +55,7 @@ void each_decoder(const Visit& visit) {
   for (const auto* families :
        {&dense_families(), &normed_families(), &gpt_families(), &plain_families(),
         &expert_families(), &latent_families(), &routed_families(), &state_space_families(),
-        &linear_attention_families()}) {
+        &linear_attention_families(), &windowed_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -121,9 +121,8 @@ std::vector<std::string> known_classes() {
 
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
-  constexpr std::array<std::string_view, 8> beginnings = {
-      "KimiLinear", "NemotronH",      "OlmoHybrid", "Qwen3_5Moe",
-      "Rwkv",       "RecurrentGemma", "Zamba",      "xLSTM"};
+  constexpr std::array<std::string_view, 5> beginnings = {"KimiLinear", "RecurrentGemma", "Rwkv",
+                                                          "Zamba", "xLSTM"};
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](std::string_view begin) { return name.starts_with(begin); });
 }
@@ -162,10 +161,7 @@ void check_type(JsonReader& config, const Choice& choice, const std::string& arc
   const std::string type = config.text("model_type", "");
   if (type.empty() || type == choice.model_type()) return;
   if (choice.decoder != nullptr && has_word(choice.decoder->other_names, type)) return;
-  config.fail("model_type",
-              fmt::format("is {}, but architectures names {}, which is {}: one of "
-                          "them is wrong",
-                          bare_or_quoted(type), bare_or_quoted(architecture), choice.model_type()));
+  config.fail("model_type", of_two_models(bare_or_quoted(type), architecture, choice.model_type()));
 }
 
 }  // namespace

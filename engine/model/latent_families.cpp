@@ -15,7 +15,8 @@ constexpr LatentSizes deepseek_latent{
 constexpr const char* latent_bias = "qa kva o";
 
 void read_latent(JsonReader& config, Blueprint& b) {
-  const bool whole = config.json().contains("q_lora_rank") && !config.has("q_lora_rank");
+  const bool whole = !config.has("q_lora_rank") &&
+                     (config.json().contains("q_lora_rank") || b.attention.latent.query == 0);
   LatentSizes& l = b.attention.latent;
   l.query = whole ? 0 : config.integer("q_lora_rank", 1, l.query);
   l.key_value = config.integer("kv_lora_rank", 1, l.key_value);
@@ -70,6 +71,63 @@ void read_glm_lite(JsonReader& config, Blueprint& b) {
 void read_minicpm3(JsonReader& config, Blueprint& b) {
   b.attention.latent.value = b.attention.head_dim;
   read_latent(config, b);
+}
+
+constexpr const char* indexer =
+    "indexer.wq_b:iq indexer.wk:ik indexer.k_norm:ikn indexer.weights_proj:iw";
+
+// Blocks that choose the tokens they attend to, `index_topk` of them.
+void read_indexed(JsonReader& config, Blueprint& b) {
+  read_latent(config, b);
+  read_routed(config, b);
+  read_first_dense(config, b, 3);
+  read_layer_kinds(config, b);
+  LatentSizes& l = b.attention.latent;
+  if (l.query == 0)
+    return config.fail("q_lora_rank", "must be a number: indexers read such queries");
+  constexpr std::int64_t most = 1 << 20;
+  l.index_heads = std::min(config.integer("index_n_heads", 1, l.index_heads), most);
+  l.index_width = std::min(config.integer("index_head_dim", 1, l.index_width), most);
+  b.windows.assign(static_cast<std::size_t>(b.sizes.layers), config.integer("index_topk", 1, 2048));
+  b.other_weights = b.attention.weights;
+  b.attention.weights += std::string(" ") + indexer;
+}
+
+// Blocks without an indexer attend to what one before them has chosen.
+void read_glm_indexed(JsonReader& config, Blueprint& b) {
+  read_indexed(config, b);
+  const auto layers = static_cast<std::size_t>(b.sizes.layers);
+  const std::int64_t every = config.integer("index_topk_freq", 1, 1);
+  const std::int64_t offset = config.integer("index_skip_topk_offset", 0, 2);
+  for (std::int64_t k = 0; k < b.sizes.layers; ++k) {
+    b.other_attention.push_back(std::max<std::int64_t>(k - offset + 1, 0) % every != 0);
+  }
+  nlohmann::json list;
+  const char* key = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
+  if (config.has(key)) list = config.json()[key];
+  if (list.is_null()) return;
+  if (list.is_string()) {
+    const auto letters = list.get<std::string>();
+    list = nlohmann::json::array();
+    for (const char letter : letters) list.push_back(std::string(1, letter));
+  }
+  if (!list.is_array() || list.size() != layers) {
+    return config.fail(key, fmt::format("must name {} blocks, \"full\" or \"shared\"", layers));
+  }
+  for (std::size_t k = 0; k < layers; ++k) {
+    const bool full = list[k] == "full" || list[k] == "F";
+    if (!full && list[k] != "shared" && list[k] != "S") {
+      return config.fail(fmt::format("{}[{}]", key, k), "must be full or shared");
+    }
+    b.other_attention[k] = !full;
+  }
+}
+
+void read_axk1(JsonReader& config, Blueprint& b) {
+  read_latent(config, b);
+  read_routed(config, b);
+  read_first_dense(config, b, 1);
+  read_layer_kinds(config, b);
 }
 
 const ExpertsPart deepseek_experts{.class_name = "MoE",
@@ -133,6 +191,74 @@ std::vector<Family> with_experts() {
   };
 }
 
+std::vector<Family> like_deepseek() {
+  LatentSizes indexed = deepseek_latent;
+  indexed.index_heads = 64;
+  indexed.index_width = 128;
+  LatentSizes glm = indexed;
+  glm.query = 2048;
+  glm.no_position = 192;
+  glm.value = 256;
+  glm.index_heads = 32;
+  ExpertsPart experts = deepseek_experts;
+  experts.count = 256;
+  experts.per_token = 8;
+  experts.inner = 2048;
+  experts.shared = 1;
+  ExpertsPart fewer = experts;
+  fewer.count = 192;
+  fewer.order = "experts router shared norm:post_mlp_layernorm";
+  ExpertsPart half = experts;
+  half.count = 128;
+  const Sizes deepseek{.vocabulary = 129280,
+                       .hidden = 7168,
+                       .inner = 18432,
+                       .layers = 61,
+                       .heads = 128,
+                       .positions = 163840};
+  Sizes axk1 = deepseek;
+  axk1.vocabulary = 163840;
+  axk1.heads = 64;
+  LatentSizes whole = deepseek_latent;
+  whole.query = 0;
+  return {{.model_type = "deepseek_v32",
+           .blueprint = {.prefix = "DeepseekV32",
+                         .sizes = deepseek,
+                         .attention = {.latent = indexed},
+                         .experts = experts},
+           .attention_bias = latent_bias,
+           .read = read_indexed},
+          {.model_type = "glm_moe_dsa",
+           .blueprint = {.prefix = "GlmMoeDsa",
+                         .sizes = {.vocabulary = 154880,
+                                   .hidden = 6144,
+                                   .inner = 12288,
+                                   .layers = 78,
+                                   .heads = 64,
+                                   .positions = 202752},
+                         .attention = {.latent = glm},
+                         .experts = experts,
+                         .epsilon = 1e-5},
+           .attention_bias = latent_bias,
+           .read = read_glm_indexed},
+          {.model_type = "axk1",
+           .blueprint = {.prefix = "AXK1",
+                         .sizes = axk1,
+                         .attention = {.latent = deepseek_latent},
+                         .experts = fewer},
+           .attention_bias = latent_bias,
+           .read = read_axk1},
+          {.model_type = "sarvam_mla",
+           .causal = "SarvamMLAForCausalLM",
+           .blueprint =
+               {.prefix = "DeepseekV3",
+                .sizes = {.vocabulary = 262144, .inner = 16384, .heads = 64, .positions = 4096},
+                .attention = {.latent = whole},
+                .experts = half},
+           .attention_bias = latent_bias,
+           .read = read_axk1}};
+}
+
 std::vector<Family> without_experts() {
   return {
       {.model_type = "youtu",
@@ -176,7 +302,9 @@ std::vector<Family> without_experts() {
 const std::vector<Family>& latent_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_experts();
-    for (Family& row : without_experts()) rows.push_back(std::move(row));
+    for (auto* more : {like_deepseek, without_experts}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
     return rows;
   }();
   return all;

@@ -8,7 +8,6 @@
 #include "engine/model/expert_keys.h"
 #include "engine/model/family.h"
 #include "engine/model/mixer_keys.h"
-#include "engine/text/words.h"
 
 namespace tessera {
 namespace {
@@ -22,12 +21,20 @@ void read_interval(JsonReader& config, Blueprint& b) {
   read_mixer_blocks(config, b, "layer_types", "linear_attention", "full_attention");
 }
 
-// Linear attention by the delta rule; queries, keys, values and gates are one projection or four.
-void read_delta(JsonReader& config, Blueprint& b, bool fused) {
-  const std::int64_t keys = config.integer("linear_num_key_heads", 1, 16);
-  const std::int64_t values = config.integer("linear_num_value_heads", 1, 32);
-  const std::int64_t key_dim = config.integer("linear_key_head_dim", 1, 128);
-  const std::int64_t value_dim = config.integer("linear_value_head_dim", 1, 128);
+// How queries, keys, values and gates are projected: by two matrices, by four, by six.
+enum class DeltaStyle { two, four, six };
+
+struct DeltaSizes {
+  std::int64_t keys = 16, values = 32, key_dim = 128, value_dim = 128;
+};
+
+// Linear attention by the delta rule.
+void read_delta(JsonReader& config, Blueprint& b, DeltaStyle style,
+                const DeltaSizes& otherwise = {}) {
+  const std::int64_t keys = config.integer("linear_num_key_heads", 1, otherwise.keys);
+  const std::int64_t values = config.integer("linear_num_value_heads", 1, otherwise.values);
+  const std::int64_t key_dim = config.integer("linear_key_head_dim", 1, otherwise.key_dim);
+  const std::int64_t value_dim = config.integer("linear_value_head_dim", 1, otherwise.value_dim);
   const std::int64_t width = config.integer("linear_conv_kernel_dim", 1, 4);
   for (const std::int64_t size : {keys, values, key_dim, value_dim, width}) {
     constexpr std::int64_t most = 1 << 14;
@@ -47,13 +54,22 @@ void read_delta(JsonReader& config, Blueprint& b, bool fused) {
   tensors = {{"dt_bias", TensorKind::vector, values},
              {"A_log", TensorKind::vector, values},
              {"conv1d", TensorKind::convolution, 2 * key + value, width}};
-  if (fused) {
+  if (style == DeltaStyle::two) {
     tensors.push_back({"in_proj_qkvz", TensorKind::linear, 2 * key + 2 * value, hidden});
     tensors.push_back({"in_proj_ba", TensorKind::linear, 2 * values, hidden});
   }
-  tensors.push_back({"norm", TensorKind::norm, value_dim});
-  tensors.push_back({"out_proj", TensorKind::linear, hidden, value});
-  if (!fused) {
+  const bool six = style == DeltaStyle::six;
+  for (const auto& [name, rows] : {std::pair{"q_proj", key},
+                                   {"k_proj", key},
+                                   {"v_proj", value},
+                                   {"a_proj", values},
+                                   {"b_proj", values},
+                                   {"g_proj", value}}) {
+    if (six) tensors.push_back({name, TensorKind::linear, rows, hidden});
+  }
+  tensors.push_back({six ? "o_norm" : "norm", TensorKind::norm, value_dim});
+  tensors.push_back({six ? "o_proj" : "out_proj", TensorKind::linear, hidden, value});
+  if (style == DeltaStyle::four) {
     tensors.push_back({"in_proj_qkv", TensorKind::linear, 2 * key + value, hidden});
     tensors.push_back({"in_proj_z", TensorKind::linear, value, hidden});
     for (const char* name : {"in_proj_b", "in_proj_a"}) {
@@ -71,7 +87,7 @@ void read_delta(JsonReader& config, Blueprint& b, bool fused) {
 }
 
 void read_qwen3_next(JsonReader& config, Blueprint& b) {
-  read_delta(config, b, true);
+  read_delta(config, b, DeltaStyle::two);
   read_interval(config, b);
   read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
@@ -80,8 +96,52 @@ void read_qwen3_next(JsonReader& config, Blueprint& b) {
 }
 
 void read_qwen3_5(JsonReader& config, Blueprint& b) {
-  read_delta(config, b, false);
+  read_delta(config, b, DeltaStyle::four);
   read_interval(config, b);
+}
+
+void read_qwen3_5_moe(JsonReader& config, Blueprint& b) {
+  read_qwen3_5(config, b);
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  b.experts.shared = config.integer("shared_expert_intermediate_size", 1, 512);
+}
+
+// Keys are three quarters as wide as the model, values twice as wide as keys.
+void read_olmo_hybrid(JsonReader& config, Blueprint& b) {
+  const std::int64_t heads = b.sizes.heads;
+  const std::int64_t keys =
+      std::min(config.integer("linear_num_key_heads", 1, heads), widest_state);
+  const auto width = static_cast<std::int64_t>(0.75 * as_double(b.sizes.hidden) / as_double(keys));
+  const std::int64_t key_dim = std::min(
+      config.integer("linear_key_head_dim", 1, std::max<std::int64_t>(1, width)), widest_state);
+  read_delta(config, b, DeltaStyle::six, {keys, heads, key_dim, 2 * key_dim});
+  const auto layers = static_cast<std::size_t>(b.sizes.layers);
+  for (std::size_t k = 0; k < layers; ++k) b.mixer_blocks.push_back(k % 4 != 3);
+  if (layers < 4) b.mixer_blocks.back() = false;
+  read_mixer_blocks(config, b, "layer_types", "linear_attention", "full_attention");
+}
+
+// Every second block has linear attention in blocks of tokens (arXiv 2501.08313).
+void read_minimax(JsonReader& config, Blueprint& b) {
+  const std::int64_t heads = b.attention.heads;
+  const std::int64_t head_dim = b.attention.head_dim;
+  const std::int64_t q = heads * head_dim;
+  if (q > widest_state) return config.fail("head_dim", "times the number of heads is too large");
+  b.mixer.tensors = {{"norm", TensorKind::norm, q},
+                     {"qkv_proj", TensorKind::linear, 3 * q, b.sizes.hidden},
+                     {"out_proj", TensorKind::linear, b.sizes.hidden, q},
+                     {"output_gate", TensorKind::linear, q, b.sizes.hidden}};
+  const auto d = as_double(head_dim);
+  const auto tokens = as_double(std::min(config.integer("block_size", 1, 256), widest_state));
+  b.mixer.scan_flops = 4 * as_double(heads) * (tokens * d + d * d);
+  // What is projected, before and behind its activation; the gate; what attention gives, its norm.
+  b.mixer.kept = 9 * as_double(q);
+  for (std::int64_t k = 0; k < b.sizes.layers; ++k) b.mixer_blocks.push_back(k % 2 == 1);
+  read_mixer_blocks(config, b, "layer_types", "linear_attention", "full_attention");
+  read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
+  b.experts.inner = b.mlp.inner;
+  if (b.experts.fused) b.experts.name = "mlp";
 }
 
 // LFM2: the convolution of a product, times another product.
@@ -152,6 +212,19 @@ std::vector<Family> with_delta_rule() {
                  .head_dim = 256,
                  .positions = 32768};
   dense.experts = {};
+  Blueprint routed = dense;
+  routed.prefix = "Qwen3_5Moe";
+  routed.keys.inner = "";
+  routed.sizes = {.vocabulary = 248320,
+                  .hidden = 2048,
+                  .layers = 40,
+                  .heads = 16,
+                  .key_value_heads = 2,
+                  .head_dim = 256,
+                  .positions = 32768};
+  routed.experts = next.experts;
+  routed.experts.count = 256;
+  routed.experts.per_token = 8;
   return {{.model_type = "qwen3_next",
            .blueprint = next,
            .attention_bias = "qg k v o",
@@ -159,7 +232,40 @@ std::vector<Family> with_delta_rule() {
           {.model_type = "qwen3_5_text",
            .blueprint = dense,
            .attention_bias = "qg k v o",
-           .read = read_qwen3_5}};
+           .read = read_qwen3_5},
+          {.model_type = "qwen3_5_moe_text",
+           .blueprint = routed,
+           .attention_bias = "qg k v o",
+           .read = read_qwen3_5_moe}};
+}
+
+std::vector<Family> with_other_linear_attention() {
+  const char* const normed = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn";
+  Blueprint olmo{.prefix = "OlmoHybrid",
+                 .sizes = {.vocabulary = 100352, .hidden = 3840, .heads = 30, .positions = 65536},
+                 .block_class = "AttentionDecoderLayer",
+                 .registered = "self_attn mlp post_attention_layernorm post_feedforward_layernorm",
+                 .runs = "self_attn post_attention_layernorm mlp post_feedforward_layernorm",
+                 .attention = {.weights = normed, .wide_norms = true},
+                 .mixer = {.name = "linear_attn", .class_name = "GatedDeltaNet"},
+                 .mixer_block_class = "LinearAttentionDecoderLayer",
+                 .mixer_registered = "mlp input_layernorm post_attention_layernorm self_attn",
+                 .mixer_runs = "input_layernorm self_attn post_attention_layernorm mlp"};
+  Blueprint minimax{.prefix = "MiniMax",
+                    .sizes = {.inner = 14336, .key_value_heads = 8, .positions = 131072},
+                    .registered = "self_attn input_layernorm post_attention_layernorm mlp",
+                    .experts = {.name = "block_sparse_moe",
+                                .expert_class = "BlockSparseTop2MLP",
+                                .weights = "w1:g w2:d w3:u",
+                                .count = 8,
+                                .per_token = 2},
+                    .mixer = {.name = "self_attn", .class_name = "LightningAttention"},
+                    .epsilon = 1e-5};
+  return {{.model_type = "olmo_hybrid",
+           .blueprint = olmo,
+           .attention_bias = "q k v o",
+           .read = read_olmo_hybrid},
+          {.model_type = "minimax", .blueprint = minimax, .read = read_minimax}};
 }
 
 std::vector<Family> with_short_convolutions() {
@@ -195,29 +301,12 @@ std::vector<Family> with_short_convolutions() {
 
 }  // namespace
 
-void read_mixer_blocks(JsonReader& config, Blueprint& b, const char* key, const char* mixers,
-                       const char* attentions) {
-  if (!config.has(key)) return;
-  const nlohmann::json& list = config.json()[key];
-  const auto layers = static_cast<std::size_t>(b.sizes.layers);
-  if (!list.is_array() || list.size() != layers) {
-    return config.fail(key, fmt::format("must be a list of {} words", layers));
-  }
-  for (std::size_t k = 0; k < layers; ++k) {
-    const std::string word = list[k].is_string() ? list[k].get<std::string>() : "";
-    const bool mixes = lists(mixers, word);
-    if (!mixes && !lists(attentions, word)) {
-      return config.fail(fmt::format("{}[{}]", key, k),
-                         fmt::format("must be one of {} {}", mixers, attentions));
-    }
-    b.mixer_blocks[k] = mixes;
-  }
-}
-
 const std::vector<Family>& linear_attention_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_delta_rule();
-    for (Family& row : with_short_convolutions()) rows.push_back(std::move(row));
+    for (auto* more : {with_other_linear_attention, with_short_convolutions}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
     return rows;
   }();
   return all;

@@ -37,6 +37,67 @@ void read_apertus(JsonReader& config, Blueprint& b) {
   if (config.text("hidden_act", "xielu") == "xielu") b.mlp.weights += " act_fn:xielu";
 }
 
+// Norms behind attention and MLP, too, unless the file says otherwise.
+void read_hyperclova(JsonReader& config, Blueprint& b) {
+  if (!config.boolean("use_post_norm", true)) return;
+  b.registered += " post_norm1 post_norm2";
+  b.runs = "input_layernorm self_attn post_norm1 post_attention_layernorm mlp post_norm2";
+}
+
+void read_bitnet(JsonReader& config, Blueprint& b) { require_full_heads(config, b); }
+
+std::vector<Family> of_llama_with_other_norms() {
+  return {
+      {.model_type = "iquestcoder",
+       .causal = "IQuestCoderForCausalLM",
+       .blueprint = {.prefix = "Llama",
+                     .sizes = {.vocabulary = 76800,
+                               .hidden = 5120,
+                               .inner = 27648,
+                               .layers = 80,
+                               .heads = 40,
+                               .key_value_heads = 8,
+                               .head_dim = 128,
+                               .positions = 131072},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .mlp_bias = true},
+      {.model_type = "hyperclovax",
+       .blueprint = {.prefix = "HyperCLOVAX", .scaled_input = true},
+       .attention_bias = "q k v o",
+       .mlp_bias = true,
+       .read = read_hyperclova},
+      {.model_type = "bitnet",
+       .blueprint = {.prefix = "BitNet",
+                     .sizes = {.vocabulary = 128256,
+                               .hidden = 2560,
+                               .inner = 6912,
+                               .layers = 30,
+                               .heads = 20,
+                               .key_value_heads = 5},
+                     .attention = {.weights =
+                                       "q_proj:q k_proj:k v_proj:v attn_sub_norm:sn o_proj:o"},
+                     .mlp = {.weights = "gate_proj:g up_proj:u ffn_sub_norm:n down_proj:d"},
+                     .epsilon = 1e-5},
+       .attention_bias = "q k v o",
+       .read = read_bitnet},
+      {.model_type = "glm4v_text",
+       .blueprint = {.prefix = "Glm4vText",
+                     .sizes = {.vocabulary = 151552,
+                               .inner = 13696,
+                               .layers = 40,
+                               .key_value_heads = 2,
+                               .positions = 32768},
+                     .registered = "self_attn mlp input_layernorm post_attention_layernorm "
+                                   "post_self_attn_layernorm post_mlp_layernorm",
+                     .runs = "input_layernorm self_attn post_self_attn_layernorm "
+                             "post_attention_layernorm mlp post_mlp_layernorm",
+                     .attention = {.biases = "q k v"},
+                     .mlp = {.weights = "gate_up_proj:gu down_proj:d"},
+                     .epsilon = 1e-5}},
+  };
+}
+
 std::vector<Family> with_gates() {
   return {
       {.model_type = "ernie4_5",
@@ -233,8 +294,8 @@ std::vector<Family> without_gates() {
 const std::vector<Family>& normed_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_gates();
-    for (auto* more :
-         {of_helium_and_vaultgemma, of_qwen_with_images, with_norms_at_the_end, without_gates}) {
+    for (auto* more : {of_helium_and_vaultgemma, of_qwen_with_images, of_llama_with_other_norms,
+                       with_norms_at_the_end, without_gates}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

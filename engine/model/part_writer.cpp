@@ -144,6 +144,10 @@ std::int64_t PartWriter::latent_role(const std::string& role, const AttentionPar
   if (role == "q") return part.heads * (l.no_position + l.rotary);
   if (role == "qb") in = l.query;
   if (role == "qb") return part.heads * (l.no_position + l.rotary);
+  if (role == "iq") in = l.query;
+  if (role == "iq") return l.index_heads * l.index_width;
+  if (role == "ik") return l.index_width;
+  if (role == "iw") return l.index_heads;
   if (role == "kvb") in = l.key_value;
   if (role == "kvb") return part.heads * (l.no_position + l.value);
   return 0;
@@ -165,6 +169,8 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "s") tree_.parameter(own, {a.heads});
     if (role == "b") tree_.leaf(own, "Embedding", {a.buckets, a.heads});
     if (role == "n") norm_weights(own, NormKind::layer, hidden);
+    if (role == "sn") norm_weights(own, NormKind::rms, q);
+    if (role == "ikn") norm_weights(own, NormKind::layer, a.latent.index_width);
     if (role == "qan") norm_weights(own, NormKind::rms, a.latent.query);
     if (role == "kvan") norm_weights(own, NormKind::rms, a.latent.key_value);
     if (role == "qn" || role == "kn") {
@@ -190,6 +196,9 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
   if (a.weights.ends_with(":n")) {
     tree_.module(id).cost = tree_.module(id).cost + norm_cost(NormKind::layer, hidden);
   }
+  if (a.weights.find(":sn ") != std::string::npos) {
+    tree_.module(id).cost = tree_.module(id).cost + norm_cost(NormKind::rms, q);
+  }
   return id;
 }
 
@@ -201,6 +210,10 @@ ModuleId PartWriter::mlp(const std::string& path, const MlpPart& m, std::int64_t
   for (const std::string& word : words_of(m.weights)) {
     const auto [name, role] = named_role(word);
     const bool bias = lists_role(m.biases, role);
+    if (role == "n") {
+      norm_weights(name, NormKind::rms, m.inner);
+      continue;
+    }
     if (role == "xielu") {
       tree_.open(name, "XIELUActivation");
       for (const char* number : {"alpha_p", "alpha_n"}) tree_.parameter(number, {1});
@@ -213,6 +226,9 @@ ModuleId PartWriter::mlp(const std::string& path, const MlpPart& m, std::int64_t
                                   : projection(name, hidden, up, bias, conv1d));
   }
   tree_.module(id).cost = mlp_cost(linears, hidden, m.inner, gated, dropout);
+  if (m.weights.find(":n ") != std::string::npos) {
+    tree_.module(id).cost = tree_.module(id).cost + norm_cost(NormKind::rms, m.inner);
+  }
   return id;
 }
 
@@ -238,26 +254,47 @@ void PartWriter::one_expert(const ExpertsPart& part, std::int64_t hidden, std::i
   }
 }
 
-void PartWriter::all_experts(const ExpertsPart& e, std::int64_t hidden) {
+void PartWriter::all_experts(const ExpertsPart& e, std::int64_t in) {
+  if (e.fused) return fused_experts(e, in);
   const std::string mlp_class = e.expert_class.empty() ? prefix_ + "MLP" : prefix_ + e.expert_class;
-  if (!e.fused) {
-    tree_.open("experts", "ModuleList");
-    for (std::int64_t k = 0; k < e.count; ++k) {
-      tree_.open(std::to_string(k), mlp_class);
-      one_expert(e, hidden, e.inner, false);
-      tree_.close();
-    }
-    return tree_.close();
+  tree_.open("experts", "ModuleList");
+  for (std::int64_t k = 0; k < e.count; ++k) {
+    tree_.open(std::to_string(k), mlp_class);
+    one_expert(e, in, e.inner, false);
+    tree_.close();
   }
-  tree_.open("experts", prefix_ + "Experts");
-  const std::int64_t up = 2 * e.inner;
-  tree_.parameter("gate_up_proj", e.transposed ? std::vector{e.count, hidden, up}
-                                               : std::vector{e.count, up, hidden});
-  if (e.bias) tree_.parameter("gate_up_proj_bias", {e.count, up});
-  tree_.parameter("down_proj", e.transposed ? std::vector{e.count, e.inner, hidden}
-                                            : std::vector{e.count, hidden, e.inner});
-  if (e.bias) tree_.parameter("down_proj_bias", {e.count, hidden});
   tree_.close();
+}
+
+void PartWriter::fused_experts(const ExpertsPart& e, std::int64_t in) {
+  tree_.open("experts", prefix_ + "Experts");
+  const std::int64_t up = gated(e) ? 2 * e.inner : e.inner;
+  const std::string name = gated(e) ? "gate_up_proj" : "up_proj";
+  tree_.parameter(name, e.transposed ? std::vector{e.count, in, up} : std::vector{e.count, up, in});
+  if (e.bias) tree_.parameter(name + "_bias", {e.count, up});
+  tree_.parameter("down_proj", e.transposed ? std::vector{e.count, e.inner, in}
+                                            : std::vector{e.count, in, e.inner});
+  if (e.bias) tree_.parameter("down_proj_bias", {e.count, in});
+  tree_.close();
+}
+
+// What all tokens meet; its input is kept by the experts already.
+ModuleCost PartWriter::shared_expert(const ExpertsPart& e, std::int64_t hidden) {
+  tree_.open(e.shared_name, prefix_ + "MLP");
+  one_expert(e, hidden, e.shared, e.shared_bias);
+  tree_.close();
+  std::vector<LinearShape> linears(gated(e) ? 2 : 1, LinearShape{hidden, e.shared});
+  linears.push_back({e.shared, hidden});
+  ModuleCost cost = mlp_cost(linears, hidden, e.shared, gated(e), false);
+  cost.activation_bytes.linear -= element * static_cast<double>(hidden);
+  return cost;
+}
+
+// The matrices before and behind experts that are narrower than the model.
+ModuleCost PartWriter::around_experts(const ExpertsPart& e, std::int64_t hidden) {
+  tree_.linear("fc1_latent_proj", hidden, e.latent, e.shared_bias);
+  tree_.linear("fc2_latent_proj", e.latent, hidden, e.shared_bias);
+  return linear_cost({hidden, e.latent}) + linear_cost({e.latent, hidden});
 }
 
 void PartWriter::router(const ExpertsPart& e, std::int64_t hidden) {
@@ -277,16 +314,13 @@ ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std:
   ModuleCost cost = experts_cost(e, hidden);
   for (const std::string& word : words_of(e.order)) {
     if (word == "router") router(e, hidden);
-    if (word == "experts") all_experts(e, hidden);
-    if (word == "shared" && e.shared > 0) {
-      tree_.open(e.shared_name, prefix_ + "MLP");
-      one_expert(e, hidden, e.shared, e.shared_bias);
-      tree_.close();
-      const std::vector<LinearShape> linears = {
-          {hidden, e.shared}, {hidden, e.shared}, {e.shared, hidden}};
-      cost = cost + mlp_cost(linears, hidden, e.shared, true, false);
-      cost.activation_bytes.linear -= element * static_cast<double>(hidden);  // the same input
+    if (word == "experts") all_experts(e, e.latent > 0 ? e.latent : hidden);
+    if (word == "shared" && e.shared > 0) cost = cost + shared_expert(e, hidden);
+    if (word.starts_with("norm:")) {
+      norm_weights(word.substr(5), NormKind::rms, hidden);
+      cost = cost + norm_cost(NormKind::rms, hidden);
     }
+    if (word == "latent" && e.latent > 0) cost = cost + around_experts(e, hidden);
     if (word == "gate" && e.shared > 0) {
       tree_.linear(e.shared_name + "_gate", hidden, 1, false);
       cost = cost + linear_cost({hidden, 1});

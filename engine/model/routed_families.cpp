@@ -87,6 +87,23 @@ void read_phimoe(JsonReader& config, Blueprint& b) {
   b.experts.router = "router";
 }
 
+void read_sarvam(JsonReader& config, Blueprint& b) {
+  read_glm_moe(config, b);
+  if (!config.boolean("use_qk_norm", true)) {
+    b.attention.weights = "q_proj:q k_proj:k v_proj:v o_proj:o";
+  }
+}
+
+void read_hunyuan(JsonReader& config, Blueprint& b) {
+  read_exaone_moe(config, b);
+  b.experts.shared_bias = !b.mlp.biases.empty();
+}
+
+void read_granite_shared(JsonReader& config, Blueprint& b) {
+  read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
+  read_shared_granite(config, b, 0);
+}
+
 std::vector<Family> with_shared_experts() {
   return {
       {.model_type = "ernie4_5_moe",
@@ -204,6 +221,18 @@ std::vector<Family> with_all_routed() {
                      .scaled_input = true},
        .attention_bias = "q k v o",
        .read = read_plain_moe},
+      {.model_type = "granitemoeshared",
+       .blueprint = {.prefix = "GraniteMoeShared",
+                     .registered = "self_attn input_layernorm post_attention_layernorm mlp",
+                     .experts = {.name = "block_sparse_moe",
+                                 .class_name = "MoE",
+                                 .router = "router",
+                                 .count = 8,
+                                 .per_token = 2,
+                                 .fused = true},
+                     .scaled_input = true},
+       .attention_bias = "q k v o",
+       .read = read_granite_shared},
       {.model_type = "minimax_m2",
        .blueprint = {.prefix = "MiniMaxM2",
                      .sizes = {.vocabulary = 200064,
@@ -246,7 +275,76 @@ std::vector<Family> with_all_routed() {
   };
 }
 
+// Sarvam's is GLM's, whose queries and keys have norms.
+std::vector<Family> like_glm() {
+  Blueprint text{.prefix = "Glm4vMoeText",
+                 .sizes = {.vocabulary = 151424,
+                           .inner = 10944,
+                           .layers = 46,
+                           .heads = 96,
+                           .key_value_heads = 8,
+                           .positions = 65536},
+                 .experts = {.class_name = "MoE",
+                             .order = "experts router shared",
+                             .shared_name = "shared_experts",
+                             .count = 128,
+                             .per_token = 8,
+                             .inner = 1408},
+                 .epsilon = 1e-5};
+  Blueprint sarvam = text;
+  sarvam.prefix = "Glm4Moe";
+  sarvam.sizes = {.vocabulary = 262144,
+                  .inner = 8192,
+                  .layers = 19,
+                  .heads = 64,
+                  .key_value_heads = 4,
+                  .head_dim = 64,
+                  .positions = 131072};
+  sarvam.attention.weights = normed_queries;
+  sarvam.experts.per_token = 6;
+  sarvam.experts.inner = 1024;
+  sarvam.epsilon = 1e-6;
+  Blueprint hunyuan = text;
+  hunyuan.prefix = "HYV3";
+  hunyuan.sizes = {.vocabulary = 120832,
+                   .inner = 13312,
+                   .layers = 80,
+                   .heads = 64,
+                   .key_value_heads = 8,
+                   .head_dim = 128,
+                   .positions = 131072};
+  hunyuan.attention.weights = normed_queries;
+  hunyuan.experts.order = "router experts shared";
+  hunyuan.experts.count = 192;
+  hunyuan.experts.inner = 1536;
+  return {{.model_type = "glm4v_moe_text",
+           .blueprint = text,
+           .attention_bias = "q k v",
+           .biased = true,
+           .read = read_glm_moe},
+          {.model_type = "sarvam_moe",
+           .causal = "SarvamMoEForCausalLM",
+           .blueprint = sarvam,
+           .attention_bias = "q k v",
+           .read = read_sarvam},
+          {.model_type = "hy_v3",
+           .blueprint = hunyuan,
+           .attention_bias = "q k v o",
+           .mlp_bias = true,
+           .read = read_hunyuan}};
+}
+
 }  // namespace
+
+void read_shared_granite(JsonReader& config, Blueprint& b, std::int64_t otherwise) {
+  b.experts.inner = b.mlp.inner;
+  const std::int64_t shared = config.integer("shared_intermediate_size", 0, otherwise);
+  if (shared == 0) return;
+  b.mlp = {.name = "shared_mlp", .weights = "input_linear:gu output_linear:d", .inner = shared};
+  b.dense_blocks.assign(static_cast<std::size_t>(b.sizes.layers), true);
+  b.registered = "self_attn input_layernorm post_attention_layernorm block_sparse_moe shared_mlp";
+  b.runs = "input_layernorm self_attn post_attention_layernorm block_sparse_moe shared_mlp";
+}
 
 void read_shared_experts(JsonReader& config, Blueprint& b, const char* key,
                          std::int64_t otherwise) {
@@ -264,7 +362,7 @@ void read_first_dense(JsonReader& config, Blueprint& b, std::int64_t otherwise) 
 const std::vector<Family>& routed_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = with_shared_experts();
-    for (auto* more : {with_own_width, with_all_routed}) {
+    for (auto* more : {with_own_width, with_all_routed, like_glm}) {
       for (Family& row : more()) rows.push_back(std::move(row));
     }
     return rows;

@@ -8,6 +8,7 @@
 #include "engine/model/expert_keys.h"
 #include "engine/model/family.h"
 #include "engine/model/mixer_keys.h"
+#include "engine/text/words.h"
 
 namespace tessera {
 namespace {
@@ -192,6 +193,71 @@ void read_jamba(JsonReader& config, Blueprint& b) {
   }
 }
 
+// Blocks of one part each, by words or by letters.
+void read_parts(JsonReader& config, Blueprint& b) {
+  const char* key = config.has("layers_block_type") ? "layers_block_type" : "layer_types";
+  nlohmann::json list = {"linear_attention", "moe", "full_attention", "mlp"};
+  if (config.has(key)) list = config.json()[key];
+  if (!config.has(key) && config.has("hybrid_override_pattern")) {
+    key = "hybrid_override_pattern";
+    list = nlohmann::json::array();
+    for (const char letter : config.text(key, "")) list.push_back(std::string(1, letter));
+  }
+  constexpr std::size_t most = 100'000;
+  if (!list.is_array() || list.empty() || list.size() > most) {
+    return config.fail(key, "must name a part for each block");
+  }
+  struct Word {
+    const char* words;
+    BlockPart part;
+  };
+  constexpr Word known[] = {{"linear_attention mamba M", BlockPart::mixer},
+                            {"full_attention attention *", BlockPart::attention},
+                            {"mlp -", BlockPart::mlp},
+                            {"moe E", BlockPart::experts}};
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const std::string word = list[k].is_string() ? list[k].get<std::string>() : "";
+    const auto* const found = std::find_if(std::begin(known), std::end(known),
+                                           [&](const Word& one) { return lists(one.words, word); });
+    if (found == std::end(known)) {
+      return config.fail(fmt::format("{}[{}]", key, k),
+                         "must be linear_attention (M), full_attention (*), mlp (-) or moe (E)");
+    }
+    b.single_parts.push_back(found->part);
+  }
+  b.sizes.layers = static_cast<std::int64_t>(list.size());
+  const std::int64_t layers = config.integer("num_hidden_layers", 1, b.sizes.layers);
+  if (layers != b.sizes.layers) {
+    config.fail("num_hidden_layers",
+                fmt::format("is {}, but {} names {} blocks", layers, key, b.sizes.layers));
+  }
+}
+
+void read_nemotron_h(JsonReader& config, Blueprint& b) {
+  read_parts(config, b);
+  if (!config.status().ok()) return;
+  SecondSizes s{};
+  s.heads = std::min(config.integer("mamba_num_heads", 1, 128), widest_state);
+  s.head_dim = std::min(config.integer("mamba_head_dim", 1, 64), widest_state);
+  s.inner = s.heads * s.head_dim;
+  s.groups = integer_of(config, "n_groups|mamba_n_groups", 1, 8);
+  s.state = config.integer("ssm_state_size", 1, 128);
+  s.width = integer_of(config, "conv_kernel|mamba_d_conv", 1, 4);
+  s.chunk = integer_of(config, "chunk_size|mamba_chunk_size", 1, 128);
+  s.bias = s.out_bias = config.boolean("use_bias", false);
+  const char* const bias = config.has("mamba_conv_bias") ? "mamba_conv_bias" : "use_conv_bias";
+  s.convolution_bias = config.boolean(bias, true);
+  build_second(config, b, s);
+  read_expert_counts(config, b, "n_routed_experts|num_local_experts", "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  b.experts.shared = config.integer("moe_shared_expert_intermediate_size", 1, 7688);
+  if (config.has("moe_latent_size")) b.experts.latent = config.integer("moe_latent_size", 1, 1024);
+  b.experts.fused = true;
+  if (!config.boolean("mlp_bias", false)) return;
+  b.mlp.biases = "u d";
+  b.experts.shared_bias = true;
+}
+
 constexpr SizeKeys alone_keys{.inner = "",
                               .heads = "",
                               .key_value_heads = "",
@@ -223,6 +289,33 @@ std::vector<Family> of_mamba() {
   return {{.model_type = "mamba", .blueprint = mamba, .read = read_mamba},
           {.model_type = "falcon_mamba", .blueprint = falcon, .read = read_mamba},
           {.model_type = "mamba2", .blueprint = second, .read = read_mamba2}};
+}
+
+std::vector<Family> with_one_part_each() {
+  Blueprint nemotron{.prefix = "NemotronH",
+                     .keys = {.layers = "", .epsilon = "layer_norm_epsilon"},
+                     .sizes = {.vocabulary = 131072,
+                               .inner = 21504,
+                               .key_value_heads = 8,
+                               .head_dim = 128,
+                               .positions = 4096},
+                     .embedding = "embeddings",
+                     .final_norm = "norm_f",
+                     .block_class = "Block",
+                     .registered = "norm mixer",
+                     .runs = "norm mixer",
+                     .attention = {.name = "mixer", .rotary = false},
+                     .mlp = {.weights = "up_proj:u down_proj:d"},
+                     .experts = {.class_name = "MoE",
+                                 .order = "experts router shared latent",
+                                 .weights = "up_proj:u down_proj:d",
+                                 .shared_name = "shared_experts",
+                                 .count = 8,
+                                 .per_token = 2,
+                                 .inner = 7688},
+                     .mixer = {.name = "mixer", .class_name = "Mamba2Mixer"},
+                     .epsilon = 1e-5};
+  return {{.model_type = "nemotron_h", .blueprint = nemotron, .read = read_nemotron_h}};
 }
 
 std::vector<Family> beside_attention() {
@@ -293,7 +386,9 @@ std::vector<Family> beside_attention() {
 const std::vector<Family>& state_space_families() {
   static const std::vector<Family> all = [] {
     std::vector<Family> rows = of_mamba();
-    for (Family& row : beside_attention()) rows.push_back(std::move(row));
+    for (auto* more : {with_one_part_each, beside_attention}) {
+      for (Family& row : more()) rows.push_back(std::move(row));
+    }
     return rows;
   }();
   return all;

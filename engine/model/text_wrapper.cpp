@@ -24,27 +24,49 @@ struct TextWrapper {
 };
 
 constexpr TextWrapper wrappers[] = {
+    {"audioflamingo3", "AudioFlamingo3", "qwen2", TieOf::nobody},
+    {"aya_vision", "AyaVision", "cohere2", TieOf::outer, true},
     {"cohere2_vision", "Cohere2Vision", "cohere2", TieOf::outer, true},
+    {"deepseek_vl", "DeepseekVL", "llama", TieOf::outer, true},
+    {"deepseek_vl_hybrid", "DeepseekVLHybrid", "llama", TieOf::outer, true},
+    {"exaone4_5", "Exaone4_5_", "exaone4", TieOf::outer},
     {"gemma3", "Gemma3", "gemma3_text", TieOf::outer, true},
+    {"glm46v", "Glm46V", "glm4v_text", TieOf::outer},
+    {"glm4v", "Glm4v", "glm4v_text", TieOf::either},
+    {"glm4v_moe", "Glm4vMoe", "glm4v_moe_text", TieOf::either},
+    {"glmasr", "GlmAsr", "llama", TieOf::outer, true},
     {"got_ocr2", "GotOcr2", "qwen2", TieOf::outer, true},
+    {"granite_speech", "GraniteSpeech", "granite", TieOf::outer, true},
+    {"hyperclovax_vision_v2", "HyperCLOVAXVisionV2", "hyperclovax", TieOf::outer, true},
+    {"idefics2", "Idefics2", "mistral", TieOf::outer},
     {"idefics3", "Idefics3", "llama", TieOf::outer},
     {"internvl", "InternVL", "qwen2", TieOf::outer, true},
+    {"janus", "Janus", "llama", TieOf::outer, true},
+    {"kimi_k25", "Kimi_K25", "deepseek_v3", TieOf::outer, true},
     {"lfm2_vl", "Lfm2Vl", "lfm2", TieOf::outer, true},
+    {"lighton_ocr", "LightOnOcr", "qwen3", TieOf::outer, true},
     {"llama4", "Llama4", "llama4_text", TieOf::inner},
     {"llava", "Llava", "llama", TieOf::either},
     {"llava_next", "LlavaNext", "llama", TieOf::outer},
     {"llava_next_video", "LlavaNextVideo", "llama", TieOf::either},
     {"llava_onevision", "LlavaOnevision", "qwen2", TieOf::either},
+    {"minicpmv4_6", "MiniCPMV4_6", "qwen3_5_text", TieOf::outer},
     {"mistral3", "Mistral3", "mistral", TieOf::outer, true},
+    {"musicflamingo", "MusicFlamingo", "qwen2", TieOf::nobody},
     {"ovis2", "Ovis2", "qwen2", TieOf::outer, true},
     {"paligemma", "PaliGemma", "gemma", TieOf::outer, true},
+    {"qianfan_ocr", "QianfanOCR", "qwen3", TieOf::outer},
     {"qwen2_5_vl", "Qwen2_5_VL", "qwen2_5_vl_text", TieOf::either},
     {"qwen2_audio", "Qwen2Audio", "qwen2", TieOf::nobody},
     {"qwen2_vl", "Qwen2VL", "qwen2_vl_text", TieOf::either},
     {"qwen3_5", "Qwen3_5", "qwen3_5_text", TieOf::outer},
+    {"qwen3_5_moe", "Qwen3_5Moe", "qwen3_5_moe_text", TieOf::outer},
+    {"qwen3_asr", "Qwen3ASR", "qwen3", TieOf::outer, true},
     {"qwen3_vl", "Qwen3VL", "qwen3_vl_text", TieOf::outer},
     {"qwen3_vl_moe", "Qwen3VLMoe", "qwen3_vl_moe_text", TieOf::outer},
     {"smolvlm", "SmolVLM", "llama", TieOf::outer},
+    {"vibevoice_asr", "VibeVoiceAsr", "qwen2", TieOf::nobody},
+    {"video_llama_3", "VideoLlama3", "qwen2", TieOf::either},
     {"video_llava", "VideoLlava", "llama", TieOf::outer},
     {"vipllava", "VipLlava", "llama", TieOf::outer},
     {"voxtral", "Voxtral", "llama", TieOf::nobody},
@@ -126,10 +148,7 @@ Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
   };
   const nlohmann::json said = json.value("model_type", nlohmann::json(wrapper->model_type));
   if (said != wrapper->model_type) {
-    return refuse(
-        fmt::format("model_type is {}, but architectures names {}, which is {}: one of "
-                    "them is wrong",
-                    shown_value(said), bare_or_quoted(name), wrapper->model_type));
+    return refuse("model_type " + of_two_models(shown_value(said), name, wrapper->model_type));
   }
   if (!nested && !sizes_at_top(*wrapper, json)) {
     return refuse(
