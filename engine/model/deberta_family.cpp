@@ -255,7 +255,9 @@ Result<Model> deberta_model(JsonReader& config, const std::string& head, const s
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
   TESSERA_TRY(config.status());
-  return checked(DebertaBuilder(sizes, head, labels, name, dtype).build(), config);
+  Model model = DebertaBuilder(sizes, head, labels, name, dtype).build();
+  add_note(model, unfused_note("DeBERTa", sizes.heads));
+  return checked(std::move(model), config);
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/model/config_keys.h"
+#include "engine/model/encoder_parts.h"
 #include "engine/model/family.h"
 #include "engine/model/hugging_face.h"
 #include "engine/model/part_writer.h"
@@ -21,6 +22,9 @@ constexpr const char* partly_rotated =
 // Those whose configuration classes want heads to divide the model's width, whatever head_dim says.
 constexpr const char* even_widths =
     "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
+
+// Those whose attention transformers computes without fused kernels.
+constexpr const char* unfused_attention = "bloom gpt_oss xglm";
 
 bool is_among(const std::string& model_type, const char* families) {
   const auto all = words_of(families);
@@ -284,6 +288,9 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
   describe(family, config, b, extra);
   TESSERA_TRY(config.status());
   TESSERA_ASSIGN(Model model, build_decoder(b, name, dtype, config.source()));
+  if (is_among(family.model_type, unfused_attention)) {
+    add_note(model, unfused_note(family.model_type, b.attention.heads));
+  }
   model.mathematics = std::move(extra.mathematics);
   model.rotary = extra.rotary;
   model.sliding_window = extra.sliding_window;

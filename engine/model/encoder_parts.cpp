@@ -59,6 +59,21 @@ void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads,
       fmt::format("real training knows {}, and no encoders", trained_families));
 }
 
+void add_note(Model& model, const std::string& sentence) {
+  model.cost_note += (model.cost_note.empty() ? "" : "; ") + sentence;
+}
+
+std::string unfused_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double mebi = 1024.0 * 1024;
+  constexpr double length = 1024, bytes = 6;  // a score in float32 and one in the model's dtype
+  return fmt::format(
+      "activations are counted as with fused attention, which transformers does not have for {}: "
+      "its own code keeps scores or their bias, too, about {:.0f} MiB per block and sequence of "
+      "{:.0f} tokens "
+      "and four times as much for twice the length",
+      model_type, bytes * static_cast<double>(heads) * length * length / mebi, length);
+}
+
 void fix_length(ModuleCost& cost, std::int64_t tokens) {
   for (Polynomial* each : {&cost.matmul_flops, &cost.attention_flops, &cost.elementwise_bytes,
                            &cost.activation_bytes}) {

@@ -20,6 +20,11 @@ DType encoder_dtype(JsonReader& config);
 
 void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads, std::int64_t width);
 
+/// Adds a sentence to `model.cost_note`.
+void add_note(Model& model, const std::string& sentence);
+/// Says that what transformers keeps of attention without fused kernels is not counted.
+std::string unfused_note(const std::string& model_type, std::int64_t heads);
+
 /// Makes costs of `tokens` tokens, whatever the length of the sequence: of images and of sound.
 void fix_length(ModuleCost& cost, std::int64_t tokens);
 

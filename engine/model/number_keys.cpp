@@ -279,9 +279,11 @@ struct SameKeys {
 };
 constexpr SameKeys same_keys[] = {
     {"axk1", "deepseek_v3"},
+    {"bigbird_pegasus", "pegasus"},
     {"bitnet", "llama"},
     {"cwm", "mistral"},
     {"deepseek_v32", "deepseek_v3"},
+    {"ernie", "bert"},
     {"flint", "qwen3_moe"},
     {"glm4v_moe_text", "glm4_moe"},
     {"glm4v_text", "glm4"},
@@ -293,12 +295,19 @@ constexpr SameKeys same_keys[] = {
     {"hyperclovax", "granite"},
     {"iquestcoder", "llama"},
     {"kolibri1", "qwen3_moe"},
+    {"layoutlm", "bert"},
+    {"led", "bart"},
+    {"longformer", "roberta"},
+    {"megatron-bert", "bert"},
     {"minimax", "mixtral"},
     {"nemotron_h", "bamba"},
     {"olmo_hybrid", "qwen3_5_text"},
+    {"pegasus_x", "pegasus"},
     {"qwen3_5_moe_text", "qwen3_5_text"},
+    {"roberta-prelayernorm", "roberta"},
     {"sarvam_mla", "deepseek_v3"},
     {"sarvam_moe", "glm4_moe"},
+    {"xlm-roberta-xl", "roberta"},
 };
 
 constexpr std::string_view activations[] = {"gelu",

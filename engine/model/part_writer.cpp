@@ -193,7 +193,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
   }
   enter(path);
   tree_.module(id).cost = attention_cost(a, linears, hidden, dropout);
-  if (a.weights.ends_with(":n")) {
+  if ((a.weights + " ").find(":n ") != std::string::npos) {
     tree_.module(id).cost = tree_.module(id).cost + norm_cost(NormKind::layer, hidden);
   }
   if (a.weights.find(":sn ") != std::string::npos) {

@@ -32,12 +32,16 @@ std::int64_t expanded(JsonReader& config, const char* key, const Blueprint& b) {
 // What the first Mamba and those who took it over call its sizes.
 struct FirstKeys {
   const char *state, *width, *expand, *rank, *bias, *convolution_bias;
-  bool norms = false;  // of steps and of both projections of the state
+  bool norms = false;           // of steps and of both projections of the state
+  const char* inner = nullptr;  // what beats the expanded width
 };
 
 void read_first(JsonReader& config, Blueprint& b, const FirstKeys& keys) {
   const std::int64_t hidden = b.sizes.hidden;
-  const std::int64_t inner = expanded(config, keys.expand, b);
+  const std::int64_t expanded_width = expanded(config, keys.expand, b);
+  const std::int64_t inner =
+      keys.inner == nullptr ? expanded_width
+                            : std::min(config.integer(keys.inner, 1, expanded_width), widest_state);
   const std::int64_t state = std::min(config.integer(keys.state, 1, 16), widest_state);
   const std::int64_t width = std::min(config.integer(keys.width, 1, 4), widest_state);
   const std::int64_t rank = size_or_auto(config, keys.rank, (hidden + 15) / 16);
@@ -61,8 +65,8 @@ void read_first(JsonReader& config, Blueprint& b, const FirstKeys& keys) {
   b.mixer.kept = 3 * as_double(inner) + as_double(rank + 2 * state);
 }
 
-constexpr FirstKeys mamba_keys{"state_size",     "conv_kernel", "expand",
-                               "time_step_rank", "use_bias",    "use_conv_bias"};
+constexpr FirstKeys mamba_keys{"state_size", "conv_kernel",   "expand", "time_step_rank",
+                               "use_bias",   "use_conv_bias", false,    "intermediate_size"};
 constexpr FirstKeys jamba_keys{"mamba_d_state",
                                "mamba_d_conv",
                                "mamba_expand",
@@ -207,23 +211,20 @@ void read_parts(JsonReader& config, Blueprint& b) {
   if (!list.is_array() || list.empty() || list.size() > most) {
     return config.fail(key, "must name a part for each block");
   }
-  struct Word {
-    const char* words;
-    BlockPart part;
-  };
-  constexpr Word known[] = {{"linear_attention mamba M", BlockPart::mixer},
-                            {"full_attention attention *", BlockPart::attention},
-                            {"mlp -", BlockPart::mlp},
-                            {"moe E", BlockPart::experts}};
+  constexpr std::pair<const char*, BlockPart> known[] = {
+      {"linear_attention mamba M", BlockPart::mixer},
+      {"full_attention attention *", BlockPart::attention},
+      {"mlp -", BlockPart::mlp},
+      {"moe E", BlockPart::experts}};
   for (std::size_t k = 0; k < list.size(); ++k) {
     const std::string word = list[k].is_string() ? list[k].get<std::string>() : "";
     const auto* const found = std::find_if(std::begin(known), std::end(known),
-                                           [&](const Word& one) { return lists(one.words, word); });
+                                           [&](const auto& one) { return lists(one.first, word); });
     if (found == std::end(known)) {
       return config.fail(fmt::format("{}[{}]", key, k),
                          "must be linear_attention (M), full_attention (*), mlp (-) or moe (E)");
     }
-    b.single_parts.push_back(found->part);
+    b.single_parts.push_back(found->second);
   }
   b.sizes.layers = static_cast<std::int64_t>(list.size());
   const std::int64_t layers = config.integer("num_hidden_layers", 1, b.sizes.layers);
