@@ -129,5 +129,13 @@ TEST_CASE("an impossible count is refused before anything is read", "[storage][c
   }
 }
 
+TEST_CASE("a negative op of an old chunk is refused", "[storage][chunk]") {
+  ChunkHeader header{1, 2, 3};
+  std::vector<std::uint8_t> data;
+  encode_spans(std::vector<SpanEntry>{{-1, 2, 3, 4}}, header, data);
+  Lane lane;
+  CHECK(decode_spans(header, data, first_time, last_time, lane).code() == Code::corrupt);
+}
+
 }  // namespace
 }  // namespace tessera::storage
