@@ -14,11 +14,11 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr float list_width = 360;   // px of the questions, more where there is room for the longest
-constexpr float list_share = 0.3F;  // of the panel, at most
-constexpr float list_beside = 900;  // of the panel from which on they stand beside the answer
-constexpr float editor_lines = 7;   // of SQL
-constexpr float cell_width = 420;   // px; longer texts are cut
+constexpr float list_width = 360;  // px of the questions, more where there is room for the longest
+constexpr float list_share = 0.33F;  // of the panel, at most
+constexpr float list_beside = 900;   // of the panel from which on they stand beside the answer
+constexpr float editor_lines = 7;    // of SQL
+constexpr float cell_width = 420;    // px; longer texts are cut
 constexpr std::size_t text_max = 64 << 10, history_max = 20;
 constexpr float history_rows = 4;  // in sight
 constexpr int columns_max = 60;    // ImGui has tables of up to 64

@@ -17,7 +17,7 @@ constexpr Time last_time = std::numeric_limits<Time>::max();
 std::vector<SpanEntry> random_spans(Random& random, std::int64_t count_max) {
   std::vector<SpanEntry> spans(static_cast<std::size_t>(1 + random.below(count_max)));
   for (SpanEntry& span : spans) {
-    span.op = static_cast<std::int32_t>(random.next());
+    span.op = static_cast<std::int32_t>(random.next() >> 33);  // ids are not negative
     // Shifted down to a width of 0 to 63 bits: nothing says that times are sensible.
     for (Time* time : {&span.begin, &span.ready, &span.end}) {
       *time = static_cast<Time>(random.next()) >> random.below(64);
