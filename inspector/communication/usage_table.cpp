@@ -59,6 +59,12 @@ constexpr Column table_columns[] = {
      }},
     {"busbw", of_groups | of_units | of_all, 92, 1, false,
      [](const Row& r) { return r.bus_bandwidth > 0 ? format_rate(r.bus_bandwidth) : ""; }},
+    {"of the links", of_groups, 148, 3, false,
+     [](const Row& r) {
+       if (r.link_bandwidth <= 0 || r.bus_bandwidth <= 0) return std::string();
+       return fmt::format("{} of {}", format_percent(r.bus_bandwidth / r.link_bandwidth),
+                          format_rate(r.link_bandwidth));
+     }},
 };
 
 // The columns of such rows that fit, the most important ones.
@@ -135,8 +141,9 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
     state.fields[name] =
         by == UsageBy::operation
             ? fmt::format("{} {}", row.name, format_time(row.duration))
-            : fmt::format("{} {} exposed, {}", row.name.empty() ? name_of(row.kind) : row.name,
-                          format_time(row.exposed), format_rate(row.bus_bandwidth));
+            : fmt::format("{} {} exposed, {}{}", row.name.empty() ? name_of(row.kind) : row.name,
+                          format_time(row.exposed), format_rate(row.bus_bandwidth),
+                          row.link_bandwidth > 0 ? " of " + format_rate(row.link_bandwidth) : "");
     if (!ImGui::IsRectVisible(place.min, place.max)) continue;
     const bool hovered = place.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -153,16 +160,36 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
   return y;
 }
 
+std::string usage_sql(UsageBy by, Rank rank, Time from, Time to) {
+  const char* columns = "r.kind, r.phase, r.reason";
+  const char* order = "duration";
+  if (by == UsageBy::group) columns = "r.kind, g.name, g.group_size, r.algorithm";
+  if (by == UsageBy::unit) columns = "r.unit, r.kind";
+  if (by != UsageBy::operation) order = "exposed";
+  return fmt::format(
+      "SELECT {0}, count(*) AS count, sum(r.bytes) AS bytes, sum(r.duration) AS duration,\n"
+      "       sum(r.wait) AS wait, sum(r.transfer) AS transfer, sum(r.exposed) AS exposed\n"
+      "FROM op_rank r{1}\n"
+      "WHERE r.rank = {2} AND r.begin >= {3} AND r.begin < {4}{5}\n"
+      "GROUP BY {0} ORDER BY {6} DESC;",
+      columns,
+      by == UsageBy::group
+          ? " JOIN op o ON o.id = r.op JOIN communicator g ON g.id = o.communicator"
+          : "",
+      rank, from, to, by == UsageBy::operation ? "" : " AND r.wait IS NOT NULL", order);
+}
+
 std::string usage_csv(const std::vector<analysis::GroupUsage>& rows) {
   std::string csv =
       query::csv_line({"name", "kind", "group", "group_size", "algorithm", "count", "bytes",
-                       "duration", "wait", "transfer", "exposed", "algbw", "busbw"});
+                       "duration", "wait", "transfer", "exposed", "algbw", "busbw", "link"});
   for (const Row& r : rows) {
     csv += query::csv_line(
         {r.name, std::string(name_of(r.kind)), r.group, std::to_string(r.group_size), r.algorithm,
          std::to_string(r.count), std::to_string(r.bytes.value), std::to_string(r.duration),
          std::to_string(r.wait), std::to_string(r.transfer), std::to_string(r.exposed),
-         fmt::format("{:.0f}", r.algorithm_bandwidth), fmt::format("{:.0f}", r.bus_bandwidth)});
+         fmt::format("{:.0f}", r.algorithm_bandwidth), fmt::format("{:.0f}", r.bus_bandwidth),
+         r.link_bandwidth > 0 ? fmt::format("{:.0f}", r.link_bandwidth) : ""});
   }
   return csv;
 }
