@@ -178,7 +178,8 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));
-  if (arguments.keeps_trace()) fmt::print("trace: {}\n\n", arguments.output);
+  if (arguments.keeps_trace()) fmt::print("trace: {}\n", arguments.output);
+  fmt::print("\n");
 }
 
 Status report_on(const SimulateArguments& arguments, bool spans) {

@@ -48,9 +48,9 @@ std::string idle_optimizer(const Zero3Parts& parts) {
   const auto on_device = [](const auto& p) { return p.shard.memory == Memory::device; };
   if (!any(parts, [&](const auto& p) { return !on_device(p); })) {
     return fmt::format(
-        "offload_ratio {:g}: all {} groups of the optimizer stay on the device, so nothing is "
+        "offload_ratio {:g}: all of the optimizer's groups stay on the device, so nothing is "
         "offloaded",
-        o.ratio, parts.groups.count());
+        o.ratio);
   }
   if (o.ratio < 1 && !any(parts, on_device)) {
     return fmt::format(

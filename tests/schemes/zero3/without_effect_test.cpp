@@ -2,7 +2,7 @@
 // What was asked and comes to nothing is said.
 #include <catch2/catch.hpp>
 
-#include "tests/schemes/zero3/policy_run.h"
+#include "tests/schemes/zero3/scene.h"
 
 namespace tessera {
 namespace {
@@ -41,7 +41,7 @@ TEST_CASE("offloading that moves nothing is said", "[zero3][offload]") {
   o.offload_optimizer.ratio = 0.9;
   check_said(o, "offload_ratio 0.9: with 2 of the optimizer's groups (sub_group_size) all are");
   o.offload_optimizer.ratio = 0;
-  check_said(o, "offload_ratio 0: all 2 groups of the optimizer stay on the device");
+  check_said(o, "offload_ratio 0: all of the optimizer's groups stay on the device");
   o = {};
   o.offload_param.device = Device::cpu;
   CHECK(warnings_of(o).empty());
