@@ -173,8 +173,4 @@ struct Blueprint {
   bool headless = false;
 };
 
-/// The model of a blueprint. Fails: invalid_argument, if it is too large.
-Result<Model> build_decoder(const Blueprint& blueprint, const std::string& name, DType dtype,
-                            const std::string& source);
-
 }  // namespace tessera
