@@ -51,7 +51,7 @@ class TracedBuffers {
   std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
 
   std::unordered_multimap<std::size_t, std::int32_t> rows_;  // by a hash of the kind
-  std::vector<Kind> kinds_;  // by row
+  std::vector<Kind> kinds_;                                  // by row
   std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
 };
