@@ -141,8 +141,9 @@ struct Prepared {
 
 Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
   if (profile.matmul_dtype != "bf16" || compute_dtype(scheme) != DType::float32) return {};
-  return refused("--matmul-dtype bf16 means nothing where parameters are float32: add "
-                 "--param-dtype bf16, or leave it out");
+  return refused(
+      "--matmul-dtype bf16 means nothing where parameters are float32: add "
+      "--param-dtype bf16, or leave it out");
 }
 
 Result<Prepared> prepare(const SimulateArguments& arguments) {
@@ -360,7 +361,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(any_uint64())
       ->group(run);
   const char* output = "Output";
-  command->add_option("-o,--output", arguments->output, "Trace file to write; without it there is only the report")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Trace file to write; without it there is only the report")
       ->default_str("")
       ->group(output);
   command

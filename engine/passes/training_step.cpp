@@ -33,9 +33,9 @@ class PassPrograms {
     const auto blocks = std::count_if(model_.modules.begin(), model_.modules.end(),
                                       [](const Module& m) { return m.is_block; });
     if (wanted <= blocks) return {};
-    return Status(Code::invalid_argument,
-                  fmt::format("offload_activations {}: {} has only {} blocks", wanted, model_.name,
-                              blocks));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("offload_activations {}: {} has only {} blocks", wanted, model_.name, blocks));
   }
 
  private:

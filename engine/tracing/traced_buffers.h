@@ -6,8 +6,8 @@
 // before, so most are found where they are expected.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/runtime/id_table.h"
@@ -50,8 +50,8 @@ class TracedBuffers {
 
   std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
 
-  std::unordered_multimap<std::size_t, std::int32_t> rows_;  // by a hash of the kind
-  std::vector<Kind> kinds_;  // by row
+  std::multimap<std::size_t, std::int32_t> rows_;  // by a hash of the kind
+  std::vector<Kind> kinds_;                        // by row
   std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
 };

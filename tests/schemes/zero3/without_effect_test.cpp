@@ -13,7 +13,8 @@ std::vector<std::string> warnings_of(const Zero3Options& options, Rank ranks = 8
   const Model model = test::parsed(R"({"tessera_model": 1, "name": "pair", "root":
       {"class": "Net", "modules": [
         {"name": "a", "class": "Linear", "parameters": [{"name": "w", "shape": [1000, 1000]}]},
-        {"name": "b", "class": "Linear", "parameters": [{"name": "w", "shape": [1000, 1000]}]}]}})");
+        {"name": "b", "class": "Linear", "parameters": [{"name": "w", "shape": [1000, 1000]}]}]}
+      })");
   Recording recording;
   const auto runtime = make_recording_runtime(ranks, recording);
   auto engine = zero3(*runtime, model, options);
