@@ -531,8 +531,8 @@ def record(kind, name, settings, tokens):
     model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
     config_json = {"architectures": [name], "model_type": kind, **settings}
     row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
-    # Its eager experts all compute all tokens, whatever the router says.
-    if tokens == 0 or kind == "llama4_text":
+    # Its eager experts all compute all tokens, whatever the router says; others attend by blocks.
+    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x"):
         return row
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))
