@@ -454,7 +454,7 @@ ROWS = [
     ("bigbird_pegasus", "BigBirdPegasusForSequenceClassification", dict(), dict(BART, num_labels=[3, 7])),
     ("hy_v3", "HYV3ForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], num_experts=[4, 6], num_experts_per_tok=[2],
      moe_intermediate_size=[40, 56], num_shared_experts=[1, 2], mlp_bias=FLAG, **BIAS)),
-    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(), dict(GROUPED, n_routed_experts=[4, 8], num_experts_per_tok=[2],
+    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(head_dim=128), dict(GROUPED, n_routed_experts=[4, 8], num_experts_per_tok=[2],
      n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1], attention_bias=FLAG)),
     ("sarvam_moe", "Glm4MoeForCausalLM", dict(), dict(GROUPED, head_dim=[16], n_routed_experts=[4, 8],
      num_experts_per_tok=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], use_qk_norm=FLAG, **BIAS)),

@@ -45,7 +45,7 @@ BertSizes read_bert(JsonReader& config, const BertNames& n) {
   s.layers = blocks_of(config, n.layers, n.layers_default);
   s.heads = heads_of(config, n.heads, n.heads_default, n.hidden, s.hidden);
   s.positions = config.integer("max_position_embeddings", 1, n.positions);
-  s.types = lists(n.embeddings, "type") ? config.integer("type_vocab_size", 1, 2) : 0;
+  s.types = lists(n.embeddings, "type") ? config.integer("type_vocab_size", 1, n.types) : 0;
   s.places = lists(n.embeddings, "x") ? config.integer("max_2d_position_embeddings", 1, 1024) : 0;
   const bool tasks = lists(n.embeddings, "task") && config.boolean("use_task_id", false);
   s.tasks = tasks ? config.integer("task_type_vocab_size", 1, 3) : 0;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/model/family.h"
 #include "engine/model/part_writer.h"
 #include "engine/text/json_reader.h"
 
@@ -30,6 +31,17 @@ void fix_length(ModuleCost& cost, std::int64_t tokens);
 
 /// The model, or why it is too large.
 Result<Model> checked(Model model, JsonReader& config);
+
+/// What `Builder`, made of `before`, the head, the number of its classes, the model's name and its
+/// dtype, builds.
+template <class Builder, class... Before>
+Result<Model> built(JsonReader& config, const std::string& head, const std::string& name,
+                    const Before&... before) {
+  const std::int64_t labels = labels_of(config);
+  const DType dtype = encoder_dtype(config);
+  TESSERA_TRY(config.status());
+  return checked(Builder(before..., head, labels, name, dtype).build(), config);
+}
 
 /// As EncoderFamily::build.
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
