@@ -85,7 +85,7 @@ WRAPPED = [
     ("lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2", dict(hidden_size=1024, num_attention_heads=16)),
     ("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", dict()),
     ("glm4v", "Glm4vForConditionalGeneration", "glm4v_text", dict()),
-    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict()),
+    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict(head_dim=128)),
     ("glm46v", "Glm46VForConditionalGeneration", "glm4v_text", dict(num_hidden_layers=12)),
     ("idefics2", "Idefics2ForConditionalGeneration", "mistral", dict(vocab_size=32003)),
     ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16)),
