@@ -37,9 +37,7 @@ struct BertNames {
   const char* before_mlp = "";
   bool late_norm = false;
   const char* last_norm = "";
-  const char* project = "embeddings_project";  // from the tables' width to the model's
-  bool always_pools = false;                   // whatever the head is
-  const char* pooler = "pooler.dense";
+  bool always_pools = false;  // whatever the head is
 };
 
 Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::string& head,

@@ -15,6 +15,9 @@ std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwi
 /// The number of heads, which `width` at `width_key` is a multiple of.
 std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,
                       const char* width_key, std::int64_t width);
+/// On either side, of what Longformer and LED attend to: half of `attention_window`, a number or
+/// the same for each of `layers`.
+std::int64_t window_of(JsonReader& config, std::int64_t layers);
 /// A number from 0 to 1.
 double probability_of(JsonReader& config, const char* key, double otherwise);
 DType encoder_dtype(JsonReader& config);

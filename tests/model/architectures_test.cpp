@@ -148,6 +148,15 @@ TEST_CASE("models whose attention transformers does not fuse say what is not cou
   CHECK(test::require_value(parse_model(R"({"model_type": "llama"})", "c")).cost_note.empty());
 }
 
+TEST_CASE("a window of LED may be listed for each block, as it was published", "[model]") {
+  const char* const text = R"({"model_type": "led", "attention_window": [64, 64],
+      "encoder_layers": 2})";
+  const Model model = test::require_value(parse_model(text, "config.json"));
+  const ModuleId attention = model.find_module("led.encoder.layers.0.self_attn");
+  REQUIRE(attention.valid());
+  CHECK(model.module(attention).cost.attention.window == 32);
+}
+
 TEST_CASE("a width of Mamba's state that the file states beats the expanded one", "[model]") {
   const auto count = [](const char* text) {
     return test::require_value(parse_model(text, "config.json")).parameter_count();
