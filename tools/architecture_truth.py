@@ -88,7 +88,8 @@ WRAPPED = [
     ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict(head_dim=128)),
     ("glm46v", "Glm46VForConditionalGeneration", "glm4v_text", dict(num_hidden_layers=12)),
     ("idefics2", "Idefics2ForConditionalGeneration", "mistral", dict(vocab_size=32003)),
-    ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16)),
+    ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16,
+     num_key_value_heads=8)),
     ("granite_speech", "GraniteSpeechForConditionalGeneration", "granite", dict(hidden_size=2048)),
     ("audioflamingo3", "AudioFlamingo3ForConditionalGeneration", "qwen2", dict(hidden_size=3584,
      num_attention_heads=28, num_key_value_heads=4)),
@@ -104,7 +105,6 @@ WRAPPED = [
     ("qianfan_ocr", "QianfanOCRForConditionalGeneration", "qwen3", dict()),
     ("hyperclovax_vision_v2", "HyperCLOVAXVisionV2ForConditionalGeneration", "hyperclovax", dict()),
     ("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", dict()),
-    ("glmasr", "GlmAsrForConditionalGeneration", "llama", dict()),
     ("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", "qwen2", dict()),
 ]
 ROWS = [
