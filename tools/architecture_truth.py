@@ -85,10 +85,11 @@ WRAPPED = [
     ("lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2", dict(hidden_size=1024, num_attention_heads=16)),
     ("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", dict()),
     ("glm4v", "Glm4vForConditionalGeneration", "glm4v_text", dict()),
-    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict()),
+    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict(head_dim=128)),
     ("glm46v", "Glm46VForConditionalGeneration", "glm4v_text", dict(num_hidden_layers=12)),
     ("idefics2", "Idefics2ForConditionalGeneration", "mistral", dict(vocab_size=32003)),
-    ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16)),
+    ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16,
+     num_key_value_heads=8)),
     ("granite_speech", "GraniteSpeechForConditionalGeneration", "granite", dict(hidden_size=2048)),
     ("audioflamingo3", "AudioFlamingo3ForConditionalGeneration", "qwen2", dict(hidden_size=3584,
      num_attention_heads=28, num_key_value_heads=4)),
@@ -104,7 +105,6 @@ WRAPPED = [
     ("qianfan_ocr", "QianfanOCRForConditionalGeneration", "qwen3", dict()),
     ("hyperclovax_vision_v2", "HyperCLOVAXVisionV2ForConditionalGeneration", "hyperclovax", dict()),
     ("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", dict()),
-    ("glmasr", "GlmAsrForConditionalGeneration", "llama", dict()),
     ("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", "qwen2", dict()),
 ]
 ROWS = [
@@ -454,7 +454,7 @@ ROWS = [
     ("bigbird_pegasus", "BigBirdPegasusForSequenceClassification", dict(), dict(BART, num_labels=[3, 7])),
     ("hy_v3", "HYV3ForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], num_experts=[4, 6], num_experts_per_tok=[2],
      moe_intermediate_size=[40, 56], num_shared_experts=[1, 2], mlp_bias=FLAG, **BIAS)),
-    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(), dict(GROUPED, n_routed_experts=[4, 8], num_experts_per_tok=[2],
+    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(head_dim=128), dict(GROUPED, n_routed_experts=[4, 8], num_experts_per_tok=[2],
      n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1], attention_bias=FLAG)),
     ("sarvam_moe", "Glm4MoeForCausalLM", dict(), dict(GROUPED, head_dim=[16], n_routed_experts=[4, 8],
      num_experts_per_tok=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], use_qk_norm=FLAG, **BIAS)),
@@ -531,8 +531,8 @@ def record(kind, name, settings, tokens):
     model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
     config_json = {"architectures": [name], "model_type": kind, **settings}
     row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
-    # Its eager experts all compute all tokens, whatever the router says.
-    if tokens == 0 or kind == "llama4_text":
+    # Its eager experts all compute all tokens, whatever the router says; others attend by blocks.
+    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x"):
         return row
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))

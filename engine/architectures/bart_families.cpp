@@ -39,10 +39,7 @@ void read_long(JsonReader& config, const BartKind& kind, BartSizes& s) {
   if (kind.long_input) {
     s.positions[0] = config.integer("max_encoder_position_embeddings", 1, 16384);
     s.positions[1] = config.integer("max_decoder_position_embeddings", 1, 1024);
-    s.window = config.has("attention_window") && config.json()["attention_window"].is_array()
-                   ? 0
-                   : config.integer("attention_window", 2, 512) / 2;
-    if (s.window == 0) config.fail("attention_window", "must be a number, the same of all blocks");
+    s.window = window_of(config, s.layers[0]);
   }
   if (kind.prefix == "BigBirdPegasus") s.attention_bias = config.boolean("use_bias", false);
   if (kind.global) {
@@ -59,9 +56,9 @@ BartSizes read_bart(JsonReader& config, const BartKind& kind) {
     s.positions[0] = config.integer("max_position_embeddings", 1, kind.positions);
     s.positions[1] = s.positions[0];
   }
-  read_long(config, kind, s);
   s.layers[0] = blocks_of(config, "encoder_layers|num_hidden_layers", kind.layers[0]);
   s.layers[1] = blocks_of(config, "decoder_layers", kind.layers[1]);
+  read_long(config, kind, s);
   s.heads[0] = heads_of(config, "encoder_attention_heads|num_attention_heads", kind.heads,
                         "d_model", s.hidden);
   s.heads[1] = heads_of(config, "decoder_attention_heads", kind.heads, "d_model", s.hidden);

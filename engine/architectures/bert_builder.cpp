@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/architectures/bert_builder.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 #include "engine/text/words.h"
@@ -18,38 +14,19 @@ struct BertSizes {
   bool dropout, tied;
 };
 
-// Longformer's blocks attend to `attention_window` tokens, half of them on either side.
-std::int64_t read_window(JsonReader& config, const BertNames& n, std::int64_t layers) {
-  if (!lists(n.attention, "self.query_global:p")) return 0;
-  if (!config.has("attention_window") || !config.json()["attention_window"].is_array()) {
-    return config.integer("attention_window", 2, 512) / 2;
-  }
-  const nlohmann::json& list = config.json()["attention_window"];
-  const bool one = list.size() == static_cast<std::size_t>(layers) &&
-                   std::all_of(list.begin(), list.end(), [&](const nlohmann::json& each) {
-                     return each.is_number_unsigned() && each == list[0];
-                   });
-  if (one) return std::max<std::int64_t>(1, list[0].get<std::int64_t>() / 2);
-  config.fail("attention_window", fmt::format("must be a number, or {} times the same", layers));
-  return 0;
-}
-
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
   BertSizes s{};
-  if (n.vocabulary == 0 && !config.has("vocab_size")) {
-    config.fail("vocab_size", "is missing, and has no default");
-  }
-  s.vocabulary = config.integer("vocab_size", 1, std::max<std::int64_t>(1, n.vocabulary));
+  s.vocabulary = config.integer("vocab_size", 1, n.vocabulary);
   s.hidden = integer_of(config, n.hidden, 1, n.hidden_default);
   s.inner = config.integer(n.inner, 1, n.inner_default);
   s.layers = blocks_of(config, n.layers, n.layers_default);
   s.heads = heads_of(config, n.heads, n.heads_default, n.hidden, s.hidden);
   s.positions = config.integer("max_position_embeddings", 1, n.positions);
-  s.types = lists(n.embeddings, "type") ? config.integer("type_vocab_size", 1, 2) : 0;
+  s.types = lists(n.embeddings, "type") ? config.integer("type_vocab_size", 1, n.types) : 0;
   s.places = lists(n.embeddings, "x") ? config.integer("max_2d_position_embeddings", 1, 1024) : 0;
   const bool tasks = lists(n.embeddings, "task") && config.boolean("use_task_id", false);
   s.tasks = tasks ? config.integer("task_type_vocab_size", 1, 3) : 0;
-  s.window = read_window(config, n, s.layers);
+  s.window = lists(n.attention, "self.query_global:p") ? window_of(config, s.layers) : 0;
   s.width = n.narrow > 0 ? config.integer(n.width, 1, n.narrow) : s.hidden;
   s.buckets = n.relative ? config.integer("relative_attention_num_buckets", 32, 32) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
@@ -131,7 +108,7 @@ class BertBuilder {
     for (const ModuleId id : tables) w_.runs(id);
     if (norm.valid()) w_.runs(norm);
     if (s_.width != s_.hidden) {
-      w_.runs(w_.linear(base_ + n_.project, s_.width, s_.hidden, true));
+      w_.runs(w_.linear(base_ + "embeddings_project", s_.width, s_.hidden, true));
     }
   }
 
@@ -207,7 +184,7 @@ class BertBuilder {
         head_ == "Model" ||
         (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice"));
     const bool has_pooler = n_.always_pools || (pooled && !distil() && !electra());
-    if (has_pooler) pool(base_ + n_.pooler, s_.hidden);
+    if (has_pooler) pool(base_ + "pooler.dense", s_.hidden);
     if (head_ == "ForMaskedLM" && bert) {
       vocabulary("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
                  "cls.predictions.decoder");

@@ -27,7 +27,7 @@ struct BertNames {
   const char* embeddings = "word position type norm";  // in the order of registration
   const char* attention = "self.query:q self.key:k self.value:v output.dense:o output.LayerNorm:n";
   std::int64_t vocabulary = 30522;
-  std::int64_t positions = 512;
+  std::int64_t positions = 512, types = 2;
   std::int64_t hidden_default = 768, inner_default = 3072, layers_default = 12, heads_default = 12;
   const char* width = "";   // key of the tables' width, if it is not the model's
   std::int64_t narrow = 0;  // its default
@@ -37,9 +37,7 @@ struct BertNames {
   const char* before_mlp = "";
   bool late_norm = false;
   const char* last_norm = "";
-  const char* project = "embeddings_project";  // from the tables' width to the model's
-  bool always_pools = false;                   // whatever the head is
-  const char* pooler = "pooler.dense";
+  bool always_pools = false;  // whatever the head is
 };
 
 Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::string& head,

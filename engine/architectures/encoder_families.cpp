@@ -123,6 +123,7 @@ BertNames large_roberta() {
   names.attention = "self.query:q self.key:k self.value:v output.dense:o self_attn_layer_norm:n";
   names.vocabulary = 250880;
   names.positions = 514;
+  names.types = 1;
   names.hidden_default = 2560;
   names.inner_default = 10240;
   names.layers_default = 36;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/architectures/family.h"
 #include "engine/architectures/hugging_face.h"
 
@@ -37,6 +39,21 @@ std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwis
     return 1;
   }
   return heads;
+}
+
+std::int64_t window_of(JsonReader& config, std::int64_t layers) {
+  if (!config.has("attention_window") || !config.json()["attention_window"].is_array()) {
+    return config.integer("attention_window", 2, 512) / 2;
+  }
+  const nlohmann::json& list = config.json()["attention_window"];
+  const bool same = list.size() == static_cast<std::size_t>(layers) &&
+                    std::all_of(list.begin(), list.end(), [&](const nlohmann::json& each) {
+                      return each.is_number_unsigned() && each == list[0];
+                    });
+  if (same && list[0].get<std::int64_t>() >= 2) return list[0].get<std::int64_t>() / 2;
+  config.fail("attention_window",
+              fmt::format("must be a number above 1, or {} times the same", layers));
+  return 0;
 }
 
 double probability_of(JsonReader& config, const char* key, double otherwise) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/architectures/family.h"
 #include "engine/architectures/part_writer.h"
 #include "engine/text/json_reader.h"
 
@@ -14,6 +15,9 @@ std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwi
 /// The number of heads, which `width` at `width_key` is a multiple of.
 std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,
                       const char* width_key, std::int64_t width);
+/// On either side, of what Longformer and LED attend to: half of `attention_window`, a number or
+/// the same for each of `layers`.
+std::int64_t window_of(JsonReader& config, std::int64_t layers);
 /// A number from 0 to 1.
 double probability_of(JsonReader& config, const char* key, double otherwise);
 DType encoder_dtype(JsonReader& config);
@@ -30,6 +34,17 @@ void fix_length(ModuleCost& cost, std::int64_t tokens);
 
 /// The model, or why it is too large.
 Result<Model> checked(Model model, JsonReader& config);
+
+/// What `Builder`, made of `before`, the head, the number of its classes, the model's name and its
+/// dtype, builds.
+template <class Builder, class... Before>
+Result<Model> built(JsonReader& config, const std::string& head, const std::string& name,
+                    const Before&... before) {
+  const std::int64_t labels = labels_of(config);
+  const DType dtype = encoder_dtype(config);
+  TESSERA_TRY(config.status());
+  return checked(Builder(before..., head, labels, name, dtype).build(), config);
+}
 
 /// As EncoderFamily::build.
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);

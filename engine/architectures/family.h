@@ -50,6 +50,10 @@ struct Family {
   double rotary_base = 10000;
 };
 
+/// Keys of GPT-NeoX and BioGPT.
+inline constexpr SizeKeys neox_keys{
+    .key_value_heads = "", .head_dim = "", .epsilon = "layer_norm_eps"};
+
 /// Those whose row says `trains`, in words.
 constexpr const char* trained_families =
     "GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, SmolLM3, Phi-3, Gemma 1 to 3 and OLMo 2";

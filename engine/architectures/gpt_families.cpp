@@ -26,7 +26,6 @@ constexpr SizeKeys bloom_keys{.hidden = "hidden_size|n_embed",
                               .positions = "seq_length",
                               .epsilon = "layer_norm_epsilon",
                               .activation = ""};
-constexpr SizeKeys neox_keys{.key_value_heads = "", .head_dim = "", .epsilon = "layer_norm_eps"};
 constexpr SizeKeys neo_keys{.layers = "num_layers|num_hidden_layers",
                             .heads = "num_heads|num_attention_heads",
                             .key_value_heads = "",

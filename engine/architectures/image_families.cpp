@@ -271,11 +271,7 @@ class ImageBuilder {
 
 Result<Model> build_image(const ImageKind& kind, JsonReader& config, const std::string& head,
                           const std::string& name) {
-  const ImageSizes sizes = read_image(config, kind);
-  const std::int64_t labels = labels_of(config);
-  const DType dtype = encoder_dtype(config);
-  TESSERA_TRY(config.status());
-  return checked(ImageBuilder(kind, sizes, head, labels, name, dtype).build(), config);
+  return built<ImageBuilder>(config, head, name, kind, read_image(config, kind));
 }
 
 ImageKind contrastive(const std::string& prefix) {

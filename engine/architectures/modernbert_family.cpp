@@ -137,11 +137,7 @@ class ModernBuilder {
 
 Result<Model> modernbert_model(JsonReader& config, const std::string& head,
                                const std::string& name) {
-  const ModernSizes sizes = read_modern(config);
-  const std::int64_t labels = labels_of(config);
-  const DType dtype = encoder_dtype(config);
-  TESSERA_TRY(config.status());
-  return checked(ModernBuilder(sizes, head, labels, name, dtype).build(), config);
+  return built<ModernBuilder>(config, head, name, read_modern(config));
 }
 
 }  // namespace tessera

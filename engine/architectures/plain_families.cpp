@@ -14,7 +14,6 @@ constexpr SizeKeys xglm_keys{.hidden = "d_model|hidden_size",
                              .head_dim = "",
                              .epsilon = "",
                              .activation = "activation_function"};
-constexpr SizeKeys biogpt_keys{.key_value_heads = "", .head_dim = "", .epsilon = "layer_norm_eps"};
 constexpr SizeKeys openai_keys{.hidden = "n_embd|hidden_size",
                                .inner = "",
                                .layers = "n_layer|num_hidden_layers",
@@ -64,7 +63,7 @@ Blueprint with_halves(const char* prefix) {
 
 Blueprint of_text(const char* prefix, const Sizes& sizes) {
   Blueprint b = with_halves(prefix);
-  b.keys = biogpt_keys;
+  b.keys = neox_keys;
   b.sizes = sizes;
   b.dot = "text_model";
   b.embedding = "embeddings.token_embedding";
@@ -85,7 +84,7 @@ const std::vector<Family>& plain_families() {
   xglm.keys = xglm_keys;
   xglm.sizes = {.vocabulary = 256008, .hidden = 1024, .inner = 4096, .layers = 24, .heads = 16};
   Blueprint biogpt = with_halves("BioGpt");
-  biogpt.keys = biogpt_keys;
+  biogpt.keys = neox_keys;
   biogpt.sizes = {.vocabulary = 42384,
                   .hidden = 1024,
                   .inner = 4096,

@@ -348,11 +348,7 @@ Result<Model> umt5_model(JsonReader& config, const std::string& head, const std:
 }
 
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name) {
-  const WhisperSizes sizes = read_whisper(config);
-  const std::int64_t labels = labels_of(config);
-  const DType dtype = encoder_dtype(config);
-  TESSERA_TRY(config.status());
-  return checked(WhisperBuilder(sizes, head, labels, name, dtype).build(), config);
+  return built<WhisperBuilder>(config, head, name, read_whisper(config));
 }
 
 }  // namespace tessera

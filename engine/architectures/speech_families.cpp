@@ -239,11 +239,7 @@ class SpeechBuilder {
 
 Result<Model> build_speech(const SpeechKind& kind, JsonReader& config, const std::string& head,
                            const std::string& name) {
-  const SpeechSizes sizes = read_speech(config, kind);
-  const std::int64_t labels = labels_of(config);
-  const DType dtype = encoder_dtype(config);
-  TESSERA_TRY(config.status());
-  return checked(SpeechBuilder(kind, sizes, head, labels, name, dtype).build(), config);
+  return built<SpeechBuilder>(config, head, name, kind, read_speech(config, kind));
 }
 
 }  // namespace

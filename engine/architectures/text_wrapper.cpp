@@ -34,7 +34,6 @@ constexpr TextWrapper wrappers[] = {
     {"glm46v", "Glm46V", "glm4v_text", TieOf::outer},
     {"glm4v", "Glm4v", "glm4v_text", TieOf::either},
     {"glm4v_moe", "Glm4vMoe", "glm4v_moe_text", TieOf::either},
-    {"glmasr", "GlmAsr", "llama", TieOf::outer, true},
     {"got_ocr2", "GotOcr2", "qwen2", TieOf::outer, true},
     {"granite_speech", "GraniteSpeech", "granite", TieOf::outer, true},
     {"hyperclovax_vision_v2", "HyperCLOVAXVisionV2", "hyperclovax", TieOf::outer, true},
