@@ -16,7 +16,8 @@ struct Words {
 constexpr Words words[metric_count] = {
     {"longer steps", "shorter steps"},          {"computes longer", "computes less"},
     {"more exposed", "less exposed"},           {"waits longer", "waits less"},
-    {"holds more memory", "holds less memory"}, {"communicates longer", "communicates less"}};
+    {"holds more memory", "holds less memory"}, {"communicates longer", "communicates less"},
+    {"more host or I/O", "less host or I/O"}};
 
 }  // namespace
 

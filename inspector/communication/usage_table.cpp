@@ -67,14 +67,19 @@ constexpr Column table_columns[] = {
      }},
 };
 
-// The columns of such rows that fit, the most important ones.
-std::vector<const Column*> fitting(const Surface& ui, UsageBy by, float width) {
+// The columns of such rows that fit, the most important ones; what no row has is none.
+std::vector<const Column*> fitting(const Surface& ui, const std::vector<Row>& rows, UsageBy by,
+                                   float width) {
+  const auto blank = [&](const Column& column) {
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const Row& row) { return column.text(row).empty(); });
+  };
   std::vector<const Column*> shown;
   for (int most = 5; most >= 0; --most) {
     shown.clear();
     float sum = 0;
     for (const Column& column : table_columns) {
-      if (column.dispensable > most || (column.of & bit(by)) == 0) continue;
+      if (column.dispensable > most || (column.of & bit(by)) == 0 || blank(column)) continue;
       shown.push_back(&column);
       sum += ui.theme.px(column.width);
     }
@@ -95,7 +100,8 @@ struct Columns {
   std::vector<const Column*> shown;
   float spare = 0;
 
-  Columns(const Surface& ui, UsageBy by, float width) : shown(fitting(ui, by, width)) {
+  Columns(const Surface& ui, const std::vector<Row>& rows, UsageBy by, float width)
+      : shown(fitting(ui, rows, by, width)) {
     for (const Column* column : shown) width -= ui.theme.px(column->width);
     spare = std::max(width, 0.0F);
   }
@@ -129,7 +135,7 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
                        const std::vector<analysis::GroupUsage>& rows, UsageBy by, const Box& box) {
   const Theme& theme = ui.theme;
   const float pad = theme.px(14), line = theme.row_px;
-  const Columns columns(ui, by, box.width() - 2 * pad);
+  const Columns columns(ui, rows, by, box.width() - 2 * pad);
   columns.draw(ui, {box.min.x + pad, box.min.y}, theme.dim,
                [](const Column& column) { return std::string(column.title); });
   float y = box.min.y + line;
