@@ -7,7 +7,6 @@
 #include <set>
 
 #include "cli/command.h"
-#include "cli/options/checks.h"
 #include "cli/printable.h"
 #include "engine/text/nearest_word.h"
 #include "tessera/assert.h"
@@ -77,15 +76,6 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see {}", error.what(), help_of(app, command));
 }
 
-Status check_lists_of(const CLI::App& app, const std::vector<std::string>& arguments) {
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!arguments.empty() && command->get_name() == arguments[0]) {
-      return check_lists(*command, arguments);
-    }
-  }
-  return {};
-}
-
 int run(int argc, char** argv) {
   CLI::App app("Tessera: sharded training on real GPUs or simulated clusters, recorded and shown.",
                "tessera");
@@ -118,7 +108,7 @@ int run(int argc, char** argv) {
     TESSERA_ASSERT(argc > 0, "a program has a name");
     auto arguments = with_run_file(app, {argv + 1, argv + argc});
     if (!arguments.ok()) return complain(arguments.status());
-    const Status lists = check_lists_of(app, *arguments);
+    const Status lists = check_lists(app, *arguments);
     if (!lists.ok()) return complain(lists);
     std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
     app.parse(std::move(*arguments));

@@ -53,29 +53,6 @@ Status check_not_empty(const CLI::App& command) {
   return {};
 }
 
-Status check_lists(const CLI::App& command, const std::vector<std::string>& arguments) {
-  for (std::size_t k = 0; k < arguments.size(); ++k) {
-    const std::string& word = arguments[k];
-    const std::size_t equals = word.find('=');
-    const CLI::Option* const option =
-        word.starts_with("--") ? command.get_option_no_throw(word.substr(0, equals)) : nullptr;
-    if (option == nullptr || option->get_delimiter() == 0) continue;
-    const bool apart = equals == word.npos && k + 1 < arguments.size();
-    const std::string value = equals != word.npos ? word.substr(equals + 1)
-                              : apart             ? arguments[k + 1]
-                                                  : "";
-    const char comma = option->get_delimiter();
-    const bool empty = value.starts_with(comma) || value.ends_with(comma) ||
-                       value.find({comma, comma}) != value.npos;
-    if (!empty) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{} {}: a part of the list is empty: name something there, or leave "
-                              "the comma out",
-                              option->get_name(), value));
-  }
-  return {};
-}
-
 Status check_acting(const CLI::App& command, const std::vector<ConditionalFlag>& flags) {
   for (const ConditionalFlag& one : flags) {
     if (one.acts || command.count(one.flag) == 0) continue;

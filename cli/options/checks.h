@@ -20,10 +20,6 @@ CLI::Validator any_uint64();
 /// "$VARIABLE" of a shell that has no such variable.
 Status check_not_empty(const CLI::App& command);
 
-/// Fails: invalid_argument, naming the first option of `command` whose list, a,b in `arguments`,
-/// has a part without text, which CLI11 would leave out.
-Status check_lists(const CLI::App& command, const std::vector<std::string>& arguments);
-
 /// A flag that only acts under a condition, and how people say that: "without --save".
 struct ConditionalFlag {
   std::string flag;
