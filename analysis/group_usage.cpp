@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/link_limits.h"
 #include "analysis/operation_name.h"
 #include "tessera/analysis/collectives.h"
 #include "tessera/analysis/median.h"
@@ -74,6 +75,7 @@ UsageSum::UsageSum(UsageBy by) : sums_(new Sums{by, {}, {}}) {}
 UsageSum::~UsageSum() = default;
 
 void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
+  const LinkLimits limits(trace.run());
   spans_between(trace, lanes, from, to,
                 [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
                   const bool collective = is_collective(op.kind);
@@ -83,7 +85,10 @@ void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Ti
                   add_span(trace, compute, op, lane, i, sum);
                   if (!collective) return;
                   const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
-                  if (rate > 0) sums_->points.push_back({op.bytes, rate, op.kind, op.id});
+                  const storage::CommunicatorRow* const group = trace.communicator(op);
+                  const double most = group == nullptr ? 0 : limits.of(op, *group);
+                  if (sums_->by == UsageBy::group) sum.usage.link_bandwidth = most;
+                  if (rate > 0) sums_->points.push_back({op.bytes, rate, most, op.kind, op.id});
                 });
 }
 

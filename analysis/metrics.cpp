@@ -19,6 +19,13 @@ constexpr double least_share = 0.01;  // of the median: closer is noise, whateve
 // Parts of a step matter by what they are of the step: 1 % of this share, two per mille of a step.
 constexpr double part_of_step = 0.2;
 
+// Damaged traces may say that parts are longer than the whole.
+Time rest_of(Time step, Time compute, Time exposed) {
+  const Time whole = std::max<Time>(0, step);
+  const Time busy = std::clamp<Time>(compute, 0, whole);
+  return whole - busy - std::clamp<Time>(exposed, 0, whole - busy);
+}
+
 std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i) {
   switch (metric) {
     case Metric::step_time: return s.end[i] - s.begin[i];
@@ -27,6 +34,7 @@ std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i)
     case Metric::wait: return s.wait[i];
     case Metric::peak_memory: return s.peak_allocated[i].value;
     case Metric::transfer: return s.communication[i];
+    case Metric::other: return rest_of(s.end[i] - s.begin[i], s.compute[i], s.exposed[i]);
   }
   return 0;
 }
@@ -55,7 +63,9 @@ void add_step(const storage::RankSteps& rows, std::size_t first, MetricTable& ta
 
 // Parts of a step are measured by the last step, which no first allocation lengthens.
 void set_unit(const storage::RankSteps& rows, std::size_t first, MetricTable& table) {
-  if (table.metric() != Metric::wait && table.metric() != Metric::exposed) return;
+  const bool part = table.metric() == Metric::wait || table.metric() == Metric::exposed ||
+                    table.metric() == Metric::other;
+  if (!part) return;
   std::vector<std::int64_t> lengths;
   for (std::size_t i = first; i < first + static_cast<std::size_t>(rows.ranks); ++i) {
     if (rows.end[i] > rows.begin[i]) lengths.push_back(rows.end[i] - rows.begin[i]);
@@ -74,6 +84,7 @@ const char* name_of(Metric metric) {
     case Metric::wait: return "Wait";
     case Metric::peak_memory: return "Peak memory";
     case Metric::transfer: return "Transfer";
+    case Metric::other: return "Host, I/O";
   }
   return "";
 }

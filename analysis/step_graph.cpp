@@ -97,19 +97,14 @@ Status StepGraph::Builder::read(std::int32_t step, std::span<const Rank> ranks) 
 // In the order of ops, those of an op in that of `spans`, which is the one of ranks; and what each
 // op is, asked once.
 void StepGraph::Builder::collect(const std::vector<StepSpan>& spans) {
-  // Op, then place; ids of damaged traces may be negative, and come first, too.
-  constexpr std::uint32_t sign = 0x8000'0000;
-  std::vector<std::uint64_t> order;
+  std::vector<std::uint64_t> order;  // op, then place; readers refuse negative ids
   order.reserve(spans.size());
   for (const StepSpan& span : spans) {
-    const std::uint32_t id = static_cast<std::uint32_t>(span.op) ^ sign;
-    order.push_back(std::uint64_t{id} << 32 | order.size());
+    order.push_back(std::uint64_t{static_cast<std::uint32_t>(span.op)} << 32 | order.size());
   }
   std::sort(order.begin(), order.end());
   graph_.spans_.reserve(spans.size());
-  const auto id_at = [&](std::size_t k) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(order[k] >> 32) ^ sign);
-  };
+  const auto id_at = [&](std::size_t k) { return static_cast<std::int32_t>(order[k] >> 32); };
   for (std::size_t k = 0; k < order.size();) {
     const std::int32_t id = id_at(k);
     const storage::OpRow& op = trace_.op(id);

@@ -55,6 +55,10 @@ void add_completion(CLI::App& app, int& exit_code);
 Result<std::vector<std::string>> with_run_file(const CLI::App& app,
                                                const std::vector<std::string>& arguments);
 
+/// Fails: invalid_argument, naming the first option of the sub-command whose list, a,b in
+/// `arguments`, has a part without text, which CLI11 would leave out.
+Status check_lists(const CLI::App& app, const std::vector<std::string>& arguments);
+
 /// Bad input: `why` says what and what to do.
 inline Status refused(std::string why) { return Status(Code::invalid_argument, std::move(why)); }
 

@@ -108,6 +108,8 @@ int run(int argc, char** argv) {
     TESSERA_ASSERT(argc > 0, "a program has a name");
     auto arguments = with_run_file(app, {argv + 1, argv + argc});
     if (!arguments.ok()) return complain(arguments.status());
+    const Status lists = check_lists(app, *arguments);
+    if (!lists.ok()) return complain(lists);
     std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
     app.parse(std::move(*arguments));
   } catch (const CLI::Success& success) {

@@ -109,7 +109,8 @@ Status decode_spans(const ChunkHeader& header, std::span<const std::uint8_t> dat
   resize(lane, kept + n);
   Time now = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    if (!fits_int32(ops[i])) return damaged(header, fmt::format("op {} is impossible", ops[i]));
+    if (ops[i] < 0 || !fits_int32(ops[i]))
+      return damaged(header, fmt::format("op {} is impossible", ops[i]));
     const Time span_begin = wrapping_sum(now, gaps[i]);
     now = wrapping_sum(span_begin, durations[i]);
     if (span_begin >= end || (span_begin < begin && now <= begin)) continue;

@@ -208,7 +208,7 @@ Result<SpanColumns> decode_shared_spans(const ChunkHeader& header,
   }
   const std::int64_t shift = std::int64_t{spans.op_shift} + start.shift;
   const auto [least, most] = spans.plan->op_range();
-  if (!std::in_range<std::int32_t>(shift) || !std::in_range<std::int32_t>(least + shift) ||
+  if (!std::in_range<std::int32_t>(shift) || least + shift < 0 ||
       !std::in_range<std::int32_t>(most + shift)) {
     return damaged_spans(header, "an operation's id is impossible");
   }

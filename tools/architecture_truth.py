@@ -31,6 +31,8 @@ BART = dict(vocab_size=[96], d_model=[64, 96], encoder_layers=[2, 3], decoder_la
             encoder_attention_heads=[4], decoder_attention_heads=[2, 4], encoder_ffn_dim=[100], decoder_ffn_dim=[80],
             max_position_embeddings=[64, 80], pad_token_id=[1], bos_token_id=[0], eos_token_id=[2],
             decoder_start_token_id=[2], forced_eos_token_id=[2])
+LONG_BART = dict({key: BART[key] for key in BART if key != "max_position_embeddings"}, attention_window=[8, 16],
+                 max_encoder_position_embeddings=[64, 80], max_decoder_position_embeddings=[48, 64])
 LATENT = dict(SMALL, q_lora_rank=[None, 32], kv_lora_rank=[24, 32], qk_nope_head_dim=[16, 24],
               qk_rope_head_dim=[8, 16], v_head_dim=[16, 24])
 BIAS = dict(attention_bias=FLAG, tie_word_embeddings=FLAG)
@@ -81,6 +83,29 @@ WRAPPED = [
      moe_intermediate_size=768)),
     ("qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", dict()),
     ("lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2", dict(hidden_size=1024, num_attention_heads=16)),
+    ("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", dict()),
+    ("glm4v", "Glm4vForConditionalGeneration", "glm4v_text", dict()),
+    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", dict(head_dim=128)),
+    ("glm46v", "Glm46VForConditionalGeneration", "glm4v_text", dict(num_hidden_layers=12)),
+    ("idefics2", "Idefics2ForConditionalGeneration", "mistral", dict(vocab_size=32003)),
+    ("lighton_ocr", "LightOnOcrForConditionalGeneration", "qwen3", dict(hidden_size=1024, num_attention_heads=16,
+     num_key_value_heads=8)),
+    ("granite_speech", "GraniteSpeechForConditionalGeneration", "granite", dict(hidden_size=2048)),
+    ("audioflamingo3", "AudioFlamingo3ForConditionalGeneration", "qwen2", dict(hidden_size=3584,
+     num_attention_heads=28, num_key_value_heads=4)),
+    ("musicflamingo", "MusicFlamingoForConditionalGeneration", "qwen2", dict(hidden_size=3584, num_attention_heads=28,
+     num_key_value_heads=4)),
+    ("exaone4_5", "Exaone4_5_ForConditionalGeneration", "exaone4", dict()),
+    ("video_llama_3", "VideoLlama3ForConditionalGeneration", "qwen2", dict()),
+    ("deepseek_vl", "DeepseekVLForConditionalGeneration", "llama", dict(hidden_size=2048, num_attention_heads=16)),
+    ("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", "llama", dict()),
+    ("janus", "JanusForConditionalGeneration", "llama", dict(hidden_size=2048, num_attention_heads=16)),
+    ("qwen3_asr", "Qwen3ASRForConditionalGeneration", "qwen3", dict()),
+    ("kimi_k25", "Kimi_K25ForConditionalGeneration", "deepseek_v3", dict(num_hidden_layers=4)),
+    ("qianfan_ocr", "QianfanOCRForConditionalGeneration", "qwen3", dict()),
+    ("hyperclovax_vision_v2", "HyperCLOVAXVisionV2ForConditionalGeneration", "hyperclovax", dict()),
+    ("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", dict()),
+    ("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", "qwen2", dict()),
 ]
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
@@ -398,6 +423,69 @@ ROWS = [
           decoder_attention_heads=[2, 4], encoder_ffn_dim=[100], decoder_ffn_dim=[80], max_source_positions=[40],
           max_target_positions=[32, 48], pad_token_id=[0], bos_token_id=[0], eos_token_id=[0],
           decoder_start_token_id=[0], begin_suppress_tokens=[[]])),
+    ("iquestcoder", "LlamaForCausalLM", dict(), dict(GROUPED, mlp_bias=FLAG, head_dim=[16, None], **BIAS)),
+    ("hyperclovax", "HyperCLOVAXForCausalLM", dict(), dict(GROUPED, mlp_bias=FLAG, use_post_norm=FLAG, head_dim=[16, 24],
+     **BIAS)),
+    ("bitnet", "BitNetForCausalLM", dict(), dict(GROUPED, **BIAS)),
+    ("glm4v_text", "Glm4vTextModel", dict(), dict(GROUPED)),
+    ("cwm", "CwmForCausalLM", dict(), dict(GROUPED, num_attention_heads=[4, 8], head_dim=[16, 24], mlp_bias=FLAG,
+     sliding_window=[8, 4096], tie_word_embeddings=FLAG)),
+    ("granite_swa", "GraniteSWAForCausalLM", dict(), dict(GROUPED, mlp_bias=FLAG, sliding_window=[8, 16], **BIAS)),
+    ("granitemoe_swa", "GraniteMoeSWAForCausalLM", dict(), dict(GROUPED, num_local_experts=[4, 6],
+     num_experts_per_tok=[2], shared_intermediate_size=[0, 48], **BIAS)),
+    ("granitemoeshared", "GraniteMoeSharedForCausalLM", dict(), dict(GROUPED, num_local_experts=[4, 6],
+     num_experts_per_tok=[2], shared_intermediate_size=[0, 48], **BIAS)),
+    ("flint", "FlintForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], num_experts=[4, 6], num_experts_per_tok=[2],
+     moe_intermediate_size=[40, 56], shared_expert_intermediate_size=[48], mlp_only_layers=[[0, 1], [], [1]],
+     attention_bias=FLAG)),
+    ("kolibri1", "Kolibri1ForCausalLM", dict(), dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"},
+     head_dim=[16, 24], num_local_experts=[4, 6], num_experts_per_tok=[2], moe_intermediate_size=[40, 56],
+     shared_expert_intermediate_size=[48])),
+    *[(kind, prefix + head, dict(), dict(sizes, **({} if head == "ForMaskedLM" else dict(num_labels=[3, 7])))) for kind, prefix, sizes in (
+        ("ernie", "Ernie", dict(BERT, use_task_id=FLAG)),
+        ("layoutlm", "LayoutLM", dict(BERT, max_2d_position_embeddings=[64, 80])),
+        ("longformer", "Longformer", dict(BERT, attention_window=[8, 16], pad_token_id=[1])),
+        ("megatron-bert", "MegatronBert", BERT), ("roberta-prelayernorm", "RobertaPreLayerNorm", BERT),
+        ("xlm-roberta-xl", "XLMRobertaXL", BERT)) for head in ("ForMaskedLM", "ForSequenceClassification")],
+    ("led", "LEDForConditionalGeneration", dict(), LONG_BART),
+    ("led", "LEDModel", dict(), LONG_BART),
+    ("pegasus_x", "PegasusXForConditionalGeneration", dict(), dict(BART, num_global_tokens=[4, 8], block_size=[8])),
+    ("bigbird_pegasus", "BigBirdPegasusForConditionalGeneration", dict(), dict(BART, use_bias=FLAG)),
+    ("bigbird_pegasus", "BigBirdPegasusForSequenceClassification", dict(), dict(BART, num_labels=[3, 7])),
+    ("hy_v3", "HYV3ForCausalLM", dict(), dict(GROUPED, head_dim=[16, 24], num_experts=[4, 6], num_experts_per_tok=[2],
+     moe_intermediate_size=[40, 56], num_shared_experts=[1, 2], mlp_bias=FLAG, **BIAS)),
+    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(head_dim=128), dict(GROUPED, n_routed_experts=[4, 8], num_experts_per_tok=[2],
+     n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1], attention_bias=FLAG)),
+    ("sarvam_moe", "Glm4MoeForCausalLM", dict(), dict(GROUPED, head_dim=[16], n_routed_experts=[4, 8],
+     num_experts_per_tok=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], use_qk_norm=FLAG, **BIAS)),
+    ("sarvam_mla", "DeepseekV3ForCausalLM", dict(), dict(LATENT, n_routed_experts=[4, 8], num_experts_per_tok=[2],
+     n_shared_experts=[1], moe_intermediate_size=[40, 56], first_k_dense_replace=[0, 1])),
+    ("deepseek_v32", "DeepseekV32ForCausalLM", dict(), dict(LATENT, q_lora_rank=[32, 40], n_routed_experts=[8],
+     num_experts_per_tok=[2], n_group=[4], topk_group=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56],
+     first_k_dense_replace=[0, 1], index_n_heads=[2, 4], index_head_dim=[16, 32], attention_bias=FLAG)),
+    ("glm_moe_dsa", "GlmMoeDsaForCausalLM", dict(), dict(LATENT, q_lora_rank=[32, 40], n_routed_experts=[8],
+     num_experts_per_tok=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56], num_hidden_layers=[4],
+     first_k_dense_replace=[0, 1], index_n_heads=[2, 4], index_head_dim=[16, 32], index_topk_freq=[1, 2],
+     indexer_types=[None, ["full", "shared", "full", "shared"]])),
+    ("axk1", "AXK1ForCausalLM", dict(), dict(LATENT, q_lora_rank=[32, 40], n_routed_experts=[8], n_group=[4],
+     topk_group=[2], num_experts_per_tok=[2], n_shared_experts=[1, 2], moe_intermediate_size=[40, 56],
+     num_hidden_layers=[3])),
+    ("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", dict(), dict({key: GROUPED[key] for key in GROUPED if key !=
+     "intermediate_size"}, num_experts=[4, 6], num_experts_per_tok=[2], moe_intermediate_size=[48, 64],
+     shared_expert_intermediate_size=[80], **DELTA)),
+    ("olmo_hybrid", "OlmoHybridForCausalLM", dict(),
+     dict({key: GROUPED[key] for key in GROUPED if key !=
+     "num_hidden_layers"}, num_hidden_layers=[4, 5], pad_token_id=[0], eos_token_id=[1], linear_num_key_heads=[2], linear_num_value_heads=[2],
+     linear_key_head_dim=[16, 32], linear_value_head_dim=[16, 24], **BIAS)),
+    ("minimax", "MiniMaxForCausalLM", dict(head_dim=128), dict(GROUPED, head_dim=[16, 24], num_local_experts=[4, 6],
+     num_experts_per_tok=[2], block_size=[8, 24])),
+    ("nemotron_h", "NemotronHForCausalLM", dict(layers_block_type=["linear_attention", "mlp"] * 12 + ["full_attention",
+     "moe"] * 4), dict(vocab_size=[96], hidden_size=[64, 96], intermediate_size=[100], num_attention_heads=[4, 8],
+     num_key_value_heads=[1, 2], head_dim=[16, 24], mamba_num_heads=[8], mamba_head_dim=[16, 24], n_groups=[1, 2],
+     ssm_state_size=[16, 24], chunk_size=[24], use_bias=FLAG, use_conv_bias=FLAG, mlp_bias=FLAG, n_routed_experts=[4],
+     num_experts_per_tok=[2], moe_intermediate_size=[40, 48], moe_shared_expert_intermediate_size=[56],
+     moe_latent_size=[None, 32], layers_block_type=[["linear_attention", "mlp", "full_attention", "moe"],
+     ["linear_attention", "moe", "linear_attention", "full_attention"]])),
 ]
 
 
@@ -443,8 +531,8 @@ def record(kind, name, settings, tokens):
     model, config = build(kind, name, settings, "meta" if tokens == 0 else "cpu")
     config_json = {"architectures": [name], "model_type": kind, **settings}
     row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
-    # Its eager experts all compute all tokens, whatever the router says.
-    if tokens == 0 or kind == "llama4_text":
+    # Its eager experts all compute all tokens, whatever the router says; others attend by blocks.
+    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x"):
         return row
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))

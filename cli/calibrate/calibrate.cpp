@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -123,8 +124,29 @@ Status add_kernels(const std::string& text, const std::string& path, Inputs& inp
 
 bool is_trace(std::string_view text) { return text.starts_with("SQLite format 3"); }
 
+bool same_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  return one == other || std::filesystem::equivalent(one, other, error);
+}
+
+// Rows that are there twice would predict each other, and seem to be sure.
+Status check_files(const CalibrateArguments& a) {
+  for (std::size_t k = 0; k < a.logs.size(); ++k) {
+    const std::string& log = a.logs[k];
+    for (const std::string& output : {a.output, a.profile}) {
+      if (!same_file(output, log)) continue;
+      return refused(fmt::format("{} is what is read: choose another name to write to", log));
+    }
+    for (std::size_t earlier = 0; earlier < k; ++earlier) {
+      if (same_file(a.logs[earlier], log)) return refused(fmt::format("{} is given twice", log));
+    }
+  }
+  return {};
+}
+
 Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& cluster) {
-  TESSERA_ASSIGN(const auto least, parse_sizes(a.least));
+  TESSERA_ASSIGN(const Bytes least, parse_size("--least", a.least));
+  TESSERA_TRY(check_files(a));
   Inputs inputs;
   for (const std::string& path : a.logs) {
     TESSERA_ASSIGN(const std::string text, text_in(path));
@@ -134,7 +156,7 @@ Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& clus
     } else if (is_kernel_log(text)) {
       TESSERA_TRY(add_kernels(text, path, inputs));
     } else {
-      TESSERA_TRY(add_samples(a, cluster, least.front(), text, path, inputs.collectives));
+      TESSERA_TRY(add_samples(a, cluster, least, text, path, inputs.collectives));
     }
   }
   if (inputs.runs.empty() || inputs.runs.size() == a.logs.size()) return inputs;

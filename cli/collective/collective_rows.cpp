@@ -19,27 +19,6 @@ constexpr std::array kinds = {OpKind::all_gather, OpKind::reduce_scatter, OpKind
 constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
 constexpr std::size_t sizes_max = 1000;
 
-Result<Bytes> parse_size(std::string_view text) {
-  const auto bad = [&] {
-    return Status(Code::invalid_argument,
-                  fmt::format("--sizes: '{}' is no size: give bytes such as 4096, 32K, 16M or 1G, "
-                              "at most 1024T",
-                              text));
-  };
-  constexpr std::string_view units = "KMGT";
-  std::string_view digits = text;
-  std::int64_t unit = 1;
-  if (const auto at = text.empty() ? units.npos : units.find(text.back()); at != units.npos) {
-    unit = std::int64_t{1} << (10 * (at + 1));
-    digits.remove_suffix(1);
-  }
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return bad();
-  if (value < 1 || value > bytes_max / unit) return bad();
-  return Bytes{value * unit};
-}
-
 Result<std::vector<Bytes>> doubling(Bytes first, Bytes last) {
   if (last < first) {
     return Status(Code::invalid_argument,
@@ -88,18 +67,41 @@ Result<std::vector<OpKind>> parse_operations(const std::vector<std::string>& nam
   return found;
 }
 
+Result<Bytes> parse_size(const char* option, std::string_view text) {
+  const auto bad = [&] {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: '{}' is no size: give bytes such as 4096, 32K, 16M or 1G, "
+                              "at most 1024T",
+                              option, text));
+  };
+  constexpr std::string_view units = "KMGT";
+  std::string_view digits = text;
+  std::int64_t unit = 1;
+  if (const auto at = text.empty() ? units.npos : units.find(text.back()); at != units.npos) {
+    unit = std::int64_t{1} << (10 * (at + 1));
+    digits.remove_suffix(1);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return bad();
+  if (value < 1 || value > bytes_max / unit) return bad();
+  return Bytes{value * unit};
+}
+
 Result<std::vector<Bytes>> parse_sizes(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon != std::string::npos) {
-    TESSERA_ASSIGN(const Bytes first, parse_size(std::string_view(text).substr(0, colon)));
-    TESSERA_ASSIGN(const Bytes last, parse_size(std::string_view(text).substr(colon + 1)));
+    TESSERA_ASSIGN(const Bytes first,
+                   parse_size("--sizes", std::string_view(text).substr(0, colon)));
+    TESSERA_ASSIGN(const Bytes last,
+                   parse_size("--sizes", std::string_view(text).substr(colon + 1)));
     return doubling(first, last);
   }
   std::vector<Bytes> sizes;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     TESSERA_ASSIGN(const Bytes size,
-                   parse_size(std::string_view(text).substr(begin, comma - begin)));
+                   parse_size("--sizes", std::string_view(text).substr(begin, comma - begin)));
     sizes.push_back(size);
     begin = comma + 1;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/sim/collective_plan.h"
@@ -15,6 +16,9 @@ Result<std::vector<OpKind>> parse_operations(const std::vector<std::string>& nam
 /// "32K:16G" doubles from the first to the last, "1M,3M" are just those; K, M and G are powers of
 /// 1,024. Fails: invalid_argument.
 Result<std::vector<Bytes>> parse_sizes(const std::string& text);
+
+/// One size. Fails: invalid_argument, naming `option`.
+Result<Bytes> parse_size(const char* option, std::string_view text);
 
 /// "32K"; bytes if nothing else is exact.
 std::string short_size(Bytes bytes);

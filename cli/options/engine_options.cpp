@@ -192,6 +192,7 @@ Result<Training> resolve(const EngineOptions& o, Rank ranks) {
   TESSERA_TRY(check_passes(out.training, model));
   TESSERA_TRY(check_packed(out.lora, out.scheme));
   out.warnings = model_warnings(o.model_path, model);
+  if (out.lora && !rank_note(model).empty()) out.warnings.push_back(rank_note(model));
   out.model = std::move(model);
   if (!o.deepspeed.empty()) {
     TESSERA_TRY(apply_deepspeed(o, ranks, out));

@@ -108,15 +108,27 @@ class RunFileReader {
       if (end == std::string_view::npos || text_[end] != '\'') return failed("a text has no end");
       const std::string only(text_.substr(at_, end - at_));
       at_ = end + 1;
-      return only;
+      return checked(only);
     }
-    if (take('"')) return quoted();
+    if (take('"')) {
+      TESSERA_ASSIGN(const std::string text, quoted());
+      return checked(text);
+    }
     const std::string bare = word();
     const bool number = !bare.empty() && (bare[0] == '-' || bare[0] == '+' || bare[0] == '.' ||
                                           (bare[0] >= '0' && bare[0] <= '9'));
     if (number || bare == "true" || bare == "false") return bare;
     return failed(bare.empty() ? "a value is missing"
                                : fmt::format("write texts in quotes: \"{}\"", bare));
+  }
+
+  // Names of files would end where a zero byte stands.
+  Result<std::string> checked(const std::string& text) const {
+    const auto is_control = [](char c) {
+      return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n';
+    };
+    if (std::none_of(text.begin(), text.end(), is_control)) return text;
+    return failed("a text has a control character");
   }
 
   Result<std::string> quoted() {

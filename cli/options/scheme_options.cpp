@@ -131,6 +131,18 @@ Status apply_wrapping(const GivenFlags& given, const Model& model, Scheme& schem
   return set_option(scheme, "units", std::vector<std::string>{});
 }
 
+// A plan may say other dtypes of each unit.
+Status check_low_precision(const Scheme& scheme) {
+  const auto* const o = std::get_if<Fsdp1Options>(&scheme);
+  if (o == nullptr || !o->keep_low_precision_grads || o->plan) return {};
+  const DType reduced = o->reduce_dtype.value_or(o->param_dtype.value_or(o->original_dtype));
+  if (reduced != o->original_dtype) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--keep-low-precision-grads means nothing where gradients are reduced "
+                            "in {}, as shards have it: add --reduce-dtype, or leave it out",
+                            name_of(reduced)));
+}
+
 }  // namespace
 
 void add_scheme_options(CLI::App& command, SchemeOptions& o) {
@@ -194,6 +206,7 @@ Result<Scheme> resolve_scheme(const SchemeOptions& o, const Model& model) {
   if (auto* o1 = std::get_if<Fsdp1Options>(&*scheme)) o1->reduce_dtype = DType::float32;
   TESSERA_TRY(apply_given(o.given, *scheme));
   TESSERA_TRY(apply_wrapping(o.given, model, *scheme));
+  TESSERA_TRY(check_low_precision(*scheme));
   return scheme;
 }
 

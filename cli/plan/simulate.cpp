@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -16,6 +17,7 @@
 #include "cli/options/rank_list.h"
 #include "cli/options/recording_options.h"
 #include "cli/plan/again.h"
+#include "cli/plan/scratch_folder.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/report/table.h"
@@ -43,8 +45,11 @@ struct SimulateArguments {
   std::string record_ranks = "0-63,slowest";
   RecordingOptions recording;
   std::string output;
+  std::optional<ScratchFolder> scratch;  // of an output that nobody wants to keep
   bool json = false;
   bool quiet = false;
+
+  bool keeps_trace() const { return !scratch; }
 };
 
 // Beyond these a unit was mistaken: 15 for 1.15 is possible, 1500 is not.
@@ -55,6 +60,7 @@ constexpr double slow_factor_max = 1000;
 constexpr Rank slowest_recorded = 4;
 
 constexpr const char* simulate_examples = R"(Examples:
+  tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8
   tessera simulate examples/models/llama-3-8b.json --cluster dgx-h100 --nodes 8 -o run.tessera
   tessera simulate config.json --nodes 2048 --jitter 0.02 --slow-rank 77:1.2 -o big.tessera
   tessera simulate config.json --nodes 2 --batch 4 --checkpointing full -o fits.tessera
@@ -133,6 +139,13 @@ struct Prepared {
   std::vector<std::string> warnings;
 };
 
+Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
+  if (profile.matmul_dtype != "bf16" || compute_dtype(scheme) != DType::float32) return {};
+  return refused(
+      "--matmul-dtype bf16 means nothing where parameters are float32: add "
+      "--param-dtype bf16, or leave it out");
+}
+
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
@@ -141,6 +154,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
     engine.scheme.param_dtype = "float32";  // as tessera train has it where nothing is said
   }
   TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
+  TESSERA_TRY(check_matmuls(arguments.profile, training.scheme));
   TESSERA_ASSIGN(sim::SimulateOptions options,
                  simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
@@ -165,7 +179,8 @@ void print_summary(const SimulateArguments& arguments, const Prepared& run,
   fmt::print("{}: {} parameters in {} units, {} elements of padding\n", run.model.name,
              with_separators(summary.parameters.value), summary.units.size(),
              with_separators(padding.value));
-  if (!arguments.output.empty()) fmt::print("trace: {}\n\n", arguments.output);
+  if (arguments.keeps_trace()) fmt::print("trace: {}\n", arguments.output);
+  fmt::print("\n");
 }
 
 Status report_on(const SimulateArguments& arguments, bool spans) {
@@ -225,10 +240,14 @@ void keep_freed_memory() {
 #endif
 }
 
-Result<int> simulate(const SimulateArguments& arguments) {
+Result<int> simulate(SimulateArguments arguments) {
   keep_freed_memory();
   const bool again = !arguments.again.empty();
   TESSERA_ASSIGN(Prepared run, again ? prepare_again(arguments) : prepare(arguments));
+  if (arguments.output.empty()) {
+    TESSERA_ASSIGN(arguments.scratch, ScratchFolder::create());
+    arguments.output = arguments.scratch->path() + "/run.tessera";
+  }
   TESSERA_TRY(check_trace_name("--output", arguments.output));
   TESSERA_ASSIGN(auto writer,
                  storage::TraceWriter::create(arguments.output,
@@ -255,7 +274,9 @@ Result<int> simulate(const SimulateArguments& arguments) {
   const std::string advice = summary.fits || stopped ? "" : advise(run, *writer);
   TESSERA_TRY(writer->finish());
   if (stopped) {
-    say(fmt::format("{}: {} has what was simulated until then", why, arguments.output));
+    say(arguments.keeps_trace()
+            ? fmt::format("{}: {} has what was simulated until then", why, arguments.output)
+            : why);
     return exit_stopped(stop_signal());
   }
   if (!arguments.quiet) {
@@ -278,7 +299,7 @@ Result<int> simulate(const SimulateArguments& arguments) {
 Status check_again(const CLI::App& command, SimulateArguments& arguments) {
   if (arguments.again.empty()) {
     if (arguments.engine.model_path.empty()) return refused("MODEL is required");
-    return arguments.output.empty() ? refused("--output is required") : Status();
+    return {};
   }
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_positional() ? "MODEL" : "--" + option->get_single_name();
@@ -340,7 +361,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(any_uint64())
       ->group(run);
   const char* output = "Output";
-  command->add_option("-o,--output", arguments->output, "Trace file to write")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Trace file to write; without it there is only the report")
       ->default_str("")
       ->group(output);
   command
@@ -355,7 +378,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->group(output);
   command->callback([arguments, command, &exit_code] {
     const Status given = check_again(*command, *arguments);
-    const Result<int> result = given.ok() ? simulate(*arguments) : Result<int>(given);
+    const Result<int> result = given.ok() ? simulate(std::move(*arguments)) : Result<int>(given);
     exit_code = result.ok() ? *result : complain(result.status());
   });
 }

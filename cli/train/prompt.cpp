@@ -72,7 +72,11 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
     return prompt;
   }
   if (prompt.tokenizer_) {
-    TESSERA_ASSIGN(prompt.tokens_, prompt.tokenizer_->encode(a.text));
+    auto encoded = prompt.tokenizer_->encode(a.text);
+    if (!encoded.ok()) {
+      return Status(encoded.status().code(), "--prompt: " + encoded.status().message());
+    }
+    prompt.tokens_ = std::move(*encoded);
     if (!prompt.tokens_.empty()) return prompt;
     return without_tokens();
   }

@@ -70,22 +70,33 @@ std::string changes_since(const std::string& checkpoint, const std::string& text
                      fmt::join(changes, "; "));
 }
 
+std::vector<std::string> renamed_warnings(const std::string& folder) {
+  const auto renamed = renamed_checkpoints(folder);
+  if (!renamed.ok() || renamed->empty()) return {};
+  return {
+      fmt::format("{}: {} under another name and not looked at, as only folders step-... are: {}; "
+                  "name the one that is meant",
+                  folder, renamed->size() == 1 ? "a checkpoint is" : "checkpoints are",
+                  fmt::join(*renamed, ", "))};
+}
+
 std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
                                              const std::string& model_path, const Model& model) {
   if (checkpoint.empty()) return {};
   const auto info = read_checkpoint(checkpoint);
   if (!info.ok()) return {};  // loading it says why
+  std::vector<std::string> warnings = renamed_warnings(checkpoint);
   const auto facts = info->blobs.find(facts_blob);
-  if (facts == info->blobs.end()) return {};
+  if (facts == info->blobs.end()) return warnings;
   const std::string now = facts_text({{"the model", model_fact(model_path, model)}});
   for (const Difference& one : differences(facts->second, now)) {
     if (one.name != "the model") continue;
-    return {
+    warnings.push_back(
         fmt::format("{}: was trained by a description of {}, but {} is one of {}: is it that "
                     "run's config.json?",
-                    info->path, one.here, model_path, one.there)};
+                    info->path, one.here, model_path, one.there));
   }
-  return {};
+  return warnings;
 }
 
 Status check_no_adapters(const std::string& checkpoint) {

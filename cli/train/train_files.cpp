@@ -157,6 +157,9 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
                               options.export_adapter));
   }
   TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
+  if (!options.resume.empty() && context.prints) {
+    print_warnings(renamed_warnings(options.resume == "auto" ? options.save : options.resume));
+  }
   if (!from.empty()) TESSERA_TRY(files.resume(from));
   if (options.save.empty()) return files;
   TESSERA_TRY(files.check_save());

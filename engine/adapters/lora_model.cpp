@@ -207,6 +207,27 @@ bool is_adapter(const Parameter& parameter) {
   return parameter.name.ends_with(".lora_A.weight") || parameter.name.ends_with(".lora_B.weight");
 }
 
+std::string rank_note(const Model& model) {
+  std::string first;
+  std::set<ModuleId> wide;  // the matrices
+  for (const Parameter& p : model.parameters) {
+    if (!is_adapter(p)) continue;
+    const bool is_a = p.name.ends_with(".lora_A.weight");
+    const std::int64_t rank = p.shape[is_a ? 0 : 1], side = p.shape[is_a ? 1 : 0];
+    if (rank <= side) continue;
+    const ModuleId matrix = model.module(p.module).parent;
+    if (wide.empty()) {
+      first = fmt::format("lora: rank {} is above the {} {} of {}", rank, side,
+                          is_a ? "inputs" : "outputs", model.module(matrix).path);
+    }
+    wide.insert(matrix);
+  }
+  if (wide.empty()) return "";
+  const std::string more =
+      wide.size() == 1 ? "" : fmt::format(" and of {} more matrices", wide.size() - 1);
+  return first + more + ": a lower rank can say the same with fewer elements";
+}
+
 Result<Model> with_lora(const Model& model, const LoraOptions& options) {
   if (options.rank < 1 || !(options.alpha > 0)) {
     return Status(Code::invalid_argument, fmt::format("lora: rank {} and alpha {} must be above 0",

@@ -102,6 +102,12 @@ Result<std::vector<std::string>> list_checkpoints(const std::string& directory) 
   return paths;
 }
 
+Result<std::vector<std::string>> renamed_checkpoints(const std::string& directory) {
+  TESSERA_ASSIGN(auto names, CheckpointFolder(system_files(), directory).renamed());
+  for (std::string& name : names) name = fmt::format("{}/{}", directory, name);
+  return names;
+}
+
 Result<std::string> latest_checkpoint(const std::string& directory) {
   TESSERA_ASSIGN(const auto paths, list_checkpoints(directory));
   if (!paths.empty()) return paths.back();

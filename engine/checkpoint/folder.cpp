@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "engine/checkpoint/piece_file.h"
@@ -32,6 +33,8 @@ std::int32_t generation_of(std::string_view name) {
   return generation;
 }
 
+std::string name_of_step(std::int64_t step) { return fmt::format("{}{:06}", step_prefix, step); }
+
 std::string joined(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
@@ -43,7 +46,7 @@ bool is_complete(FileSystem& files, const std::string& folder) {
 }  // namespace
 
 std::string CheckpointFolder::of_step(std::int64_t step) const {
-  return fmt::format("{}/{}{:06}", path_, step_prefix, step);
+  return joined(path_, name_of_step(step));
 }
 
 std::string CheckpointFolder::rank_file(Rank rank, std::int32_t generation) {
@@ -60,6 +63,16 @@ Result<std::vector<std::int64_t>> CheckpointFolder::steps() const {
   std::sort(complete.begin(), complete.end());
   complete.erase(std::unique(complete.begin(), complete.end()), complete.end());
   return complete;
+}
+
+Result<std::vector<std::string>> CheckpointFolder::renamed() const {
+  TESSERA_ASSIGN(auto names, files_.list(path_));
+  std::erase_if(names, [&](const std::string& name) {
+    const auto step = step_of(name);
+    return (step && name == name_of_step(*step)) || !is_complete(files_, joined(path_, name));
+  });
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Status CheckpointFolder::remove_but(const std::string& folder,
@@ -93,7 +106,7 @@ Result<std::int32_t> CheckpointFolder::prepare(std::int64_t step) {
   TESSERA_ASSIGN(const auto names, files_.list(path_));
   for (const std::string& name : names) {
     const auto other = step_of(name);
-    if (!other || joined(path_, name) != of_step(*other)) continue;
+    if (!other || name != name_of_step(*other)) continue;
     if (!is_complete(files_, of_step(*other))) TESSERA_TRY(remove_checkpoint(*other));
   }
   // Files of a new generation lie beside those of a complete checkpoint of the same step, which
@@ -136,18 +149,31 @@ Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
 
 Result<Manifest> read_manifest(FileSystem& files, std::string& path) {
   if (!is_complete(files, path)) {
-    TESSERA_ASSIGN(const auto steps, CheckpointFolder(files, path).steps());
+    const CheckpointFolder folder(files, path);
+    TESSERA_ASSIGN(const auto steps, folder.steps());
+    TESSERA_ASSIGN(const auto renamed, folder.renamed());
     if (steps.empty()) {
-      return Status(Code::io_error,
-                    fmt::format("{} is no checkpoint and has none: there is no {}, and no folder "
-                                "step-... with one",
-                                path, manifest_name));
+      return Status(
+          Code::io_error,
+          fmt::format("{} is no checkpoint and has none: there is no {}, and no folder step-... "
+                      "with one{}",
+                      path, manifest_name,
+                      renamed.empty() ? ""
+                                      : fmt::format("; {} is one under another name: name it",
+                                                    joined(path, renamed.front()))));
     }
-    path = CheckpointFolder(files, path).of_step(steps.back());
+    path = folder.of_step(steps.back());
   }
   const std::string name = joined(path, manifest_name);
   TESSERA_ASSIGN(const std::string text, read_text(files, name));
-  return parse_manifest(text, name);
+  TESSERA_ASSIGN(Manifest manifest, parse_manifest(text, name));
+  const auto own = std::filesystem::path(path + "/").lexically_normal().parent_path();
+  const auto named = step_of(own.filename().string());
+  if (!named || *named == manifest.step) return manifest;
+  return Status(Code::invalid_argument,
+                fmt::format("{}: is a checkpoint of step {} in the folder of another step: call it "
+                            "{} again, or what is saved next would count as older",
+                            path, manifest.step, name_of_step(manifest.step)));
 }
 
 }  // namespace tessera

@@ -27,6 +27,10 @@ class CheckpointFolder {
   /// The steps that have a complete checkpoint, ascending.
   Result<std::vector<std::int64_t>> steps() const;
 
+  /// Names of folders with a manifest that are not called as those of their steps, so that steps()
+  /// leaves them out.
+  Result<std::vector<std::string>> renamed() const;
+
   /// Makes the folder of `step`, and removes what incomplete checkpoints left. Returns the
   /// generation of its files. Fails: invalid_argument (there is a later checkpoint), io_error.
   Result<std::int32_t> prepare(std::int64_t step);
@@ -44,7 +48,8 @@ class CheckpointFolder {
 };
 
 /// The manifest of the checkpoint at `path`, or of the newest one in it; `path` becomes the
-/// checkpoint's own. Fails: io_error, corrupt, not_supported.
+/// checkpoint's own. Fails: io_error, corrupt, not_supported; invalid_argument (its folder is
+/// called as that of another step).
 Result<Manifest> read_manifest(FileSystem& files, std::string& path);
 
 }  // namespace tessera

@@ -26,13 +26,15 @@ enum class NormKind : std::uint8_t {
 struct LatentSizes {
   std::int64_t query = 0;  // 0: queries are projected at once
   std::int64_t key_value = 0, no_position = 0, rotary = 0, value = 0;
+  /// Of what chooses the tokens that are attended to (DeepSeek-V3.2).
+  std::int64_t index_heads = 0, index_width = 0;
 };
 
 /// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qg, queries and a
 /// gate for what leaves; qn and kn, norms of queries
-/// and keys; s, a number per head; n, a norm behind it; b, a table of relative positions; p, a
-/// projection of those, which the builder of its family counts; those of latent attention: qa, qan,
-/// qb, kva, kvan, kvb.
+/// and keys; s, a number per head; n, a norm behind it; sn, one before its last matrix; b, a table
+/// of relative positions; p, a projection of those, which the builder of its family counts; those
+/// of latent attention: qa, qan, qb, kva, kvan, kvb; those of an indexer: iq, ik, ikn, iw.
 struct AttentionPart {
   std::string name = "self_attn";
   std::string class_name = {};  // "": the family's prefix and "Attention"
@@ -49,7 +51,7 @@ struct AttentionPart {
   LatentSizes latent = {};        // key_value 0: none
 };
 
-/// An MLP. Roles: g and u, or gu (fused), then d; n, a norm behind it; xielu, an activation
+/// An MLP. Roles: g and u, or gu (fused), then d; n, a norm before that; xielu, an activation
 /// function with two numbers that are trained. Without a name its weights
 /// belong to the block itself.
 struct MlpPart {
@@ -65,12 +67,13 @@ struct MlpPart {
 struct ExpertsPart {
   std::string name = "mlp";
   std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
-  std::string order = "router experts";  // words: router, experts, shared, gate
+  std::string order = "router experts";  // shared, gate, latent, norm:its name
   std::string router = "gate";
   std::string expert_class = {};  // of one expert, the family's MLP if empty
-  std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert
+  std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert; without g: no gate
   std::string shared_name = "shared_expert";
   std::int64_t count = 0, per_token = 0, inner = 0;
+  std::int64_t latent = 0;  // above 0: experts are so wide, between two matrices
   std::int64_t shared = 0;  // width of the expert that all tokens meet
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
@@ -103,6 +106,9 @@ struct MixerPart {
   double scan_flops = 0;  // per token, of products that are no weight's
   double kept = 0;        // elements per token that backward needs, beside the input
 };
+
+/// The one part of a block that is a norm and a part.
+enum class BlockPart : std::uint8_t { attention, mixer, mlp, experts };
 
 struct Sizes {
   std::int64_t vocabulary = 32000, hidden = 4096, inner = 11008, layers = 32, heads = 32;
@@ -144,7 +150,12 @@ struct Blueprint {
   MixerPart mixer = {};
   std::vector<bool> mixer_blocks = {};  // blocks with the mixer instead of attention; empty: none
   std::string mixer_block_class = {};   // of those, `block_class` if empty
-  std::vector<bool> dense_blocks = {};  // beside experts: blocks with an MLP; empty: none
+  std::string mixer_registered = {}, mixer_runs = {};  // of those, as of others if empty
+  std::vector<BlockPart> single_parts = {};  // blocks of one part, called as attention; else empty
+  /// Blocks whose attention has other weights, and those; empty: none.
+  std::vector<bool> other_attention = {};
+  std::string other_weights = {};
+  std::vector<bool> dense_blocks = {};     // beside experts: blocks with an MLP; empty: none
   std::vector<std::int64_t> windows = {};  // by block, 0: none; empty: none at all
   bool chunked = false;                    // windows do not slide
   NormKind norm = NormKind::rms;
@@ -161,9 +172,5 @@ struct Blueprint {
   bool pooled = false;               // and reads one token of a sequence
   bool headless = false;
 };
-
-/// The model of a blueprint. Fails: invalid_argument, if it is too large.
-Result<Model> build_decoder(const Blueprint& blueprint, const std::string& name, DType dtype,
-                            const std::string& source);
 
 }  // namespace tessera

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models described as a module tree in JSON, for everything that no published config describes
 // (docs/model-format.md).
+#include "engine/model/module_tree.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "engine/model/execution.h"
-#include "engine/model/hugging_face.h"
 #include "engine/model/module_aliases.h"
 #include "engine/model/module_graph.h"
 #include "engine/model/shape_costs.h"

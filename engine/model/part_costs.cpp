@@ -90,6 +90,10 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 3 * element * q;
     ++cost.kernels;
   }
+  if (part.weights.find(":iq") != std::string::npos) {  // scores, of which nothing is kept
+    cost.attention_flops.quadratic += 2 * real(l.index_heads * l.index_width);
+    cost.kernels += 4;
+  }
   if (part.weights.find(":qkv") != std::string::npos) {
     ++cost.kernels;  // apart
     // Values are a view of what was projected, which stays as a whole beside rotated q and k.
@@ -132,25 +136,32 @@ ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool rel
   return cost;
 }
 
+bool gated(const ExpertsPart& part) { return part.weights.find(":g") != std::string::npos; }
+
 ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   const double h = real(hidden);
+  const std::int64_t in = part.latent > 0 ? part.latent : hidden;
   const double f = real(part.inner);
   const auto used = real(part.per_token);
   const auto choices = real(part.count);
   const double rows = used / choices;
-  const LinearShape up{hidden, part.inner, rows, part.count};
-  const auto each = static_cast<std::int32_t>(part.fused ? 6 : 6 * part.count);
+  const int matrices = gated(part) ? 3 : 2;
+  const LinearShape up{in, part.inner, rows, part.count};
+  const int kernels = 2 * matrices;
+  const auto each = static_cast<std::int32_t>(part.fused ? kernels : kernels * part.count);
   ModuleCost cost{
-      .matmul_flops = per_token(used * 6 * h * f),
+      .matmul_flops = per_token(used * 2 * matrices * real(in) * f),
       .attention_flops = {},
-      .elementwise_bytes = per_token(used * element * 5 * f + element * 3 * h),
-      .activation_bytes = per_token(element * h + used * element * 4 * f),
+      .elementwise_bytes = per_token(used * element * (gated(part) ? 5 : 2) * f + element * 3 * h),
+      .activation_bytes = per_token(element * h + used * element * (gated(part) ? 4 : 2) * f),
       .kernels = each + 4,
-      .linears = {up, up, {part.inner, hidden, rows, part.count}, {hidden, part.count}}};
+      .linears = std::vector(static_cast<std::size_t>(matrices - 1), up)};
+  cost.linears.push_back({part.inner, in, rows, part.count});
+  cost.linears.push_back({hidden, part.count});
   cost.matmul_flops.linear += 2 * h * choices;  // the router
   // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
-  cost.activation_bytes.linear += 2 * element * used * h + 4 * choices;
-  cost.elementwise_bytes.linear += 4 * element * used * h;  // gather and scatter
+  cost.activation_bytes.linear += 2 * element * used * real(in) + 4 * choices;
+  cost.elementwise_bytes.linear += 4 * element * used * real(in);  // gather and scatter
   return cost;
 }
 

@@ -24,6 +24,8 @@ ModuleCost mlp_cost(const std::vector<LinearShape>& linears, std::int64_t hidden
 /// The first of two halves of an MLP, up to its activation, and the second. `relu` keeps no input
 /// of its own: its output, which the second half keeps, says where it was positive.
 ModuleCost mlp_half_cost(LinearShape linear, bool second, bool dropout, bool relu = false);
+/// Whether each expert multiplies by a gate.
+bool gated(const ExpertsPart& part);
 ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden);
 
 ModuleCost mixer_cost(const MixerPart& part, std::int64_t hidden);

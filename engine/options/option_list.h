@@ -66,8 +66,12 @@ struct OptionForm<T> {
     about.most = std::min(about.most, static_cast<double>(std::numeric_limits<T>::max()));
   }
   static OptionValue get(T value, const Option&) { return static_cast<double>(value); }
-  static Status set(T& value, const OptionValue& given, const Option&) {
-    return value = static_cast<T>(std::get<double>(given)), Status();
+  static Status set(T& value, const OptionValue& given, const Option& about) {
+    const double number = std::get<double>(given);
+    value = static_cast<T>(number);
+    if (value != 0 || number == 0) return {};
+    return Status(Code::invalid_argument,
+                  std::string(about.name) + ": what is so near to 0 would be taken as 0");
   }
 };
 

@@ -82,7 +82,9 @@ struct OptionForm<Recompute> {
             Code::invalid_argument,
             fmt::format("--recompute '{}': give norm, activation, ffn, qkv or attention", text));
       }
-      recompute.*part->second = true;
+      if (std::exchange(recompute.*part->second, true)) {
+        return Status(Code::invalid_argument, fmt::format("--recompute '{}': named twice", text));
+      }
     }
     return {};
   }
@@ -168,7 +170,8 @@ const OptionList<TrainingOptions>& list() {
                         "float32 scale for every 256 elements. Training with real numbers keeps "
                         "them in float32",
                 .words = {"float32", "bfloat16", "int8"},
-                .unset = "default"});
+                .unset = "default",
+                .needs = {{"optimizer_states", {"1", "2"}}}});
   static const auto whole = with_kept(all);
   return whole;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -27,6 +28,15 @@ class PassPrograms {
   }
 
   Status check(const Recompute& again) const { return check_recompute(model_, again); }
+
+  Status check_offloaded(std::int32_t wanted) const {
+    const auto blocks = std::count_if(model_.modules.begin(), model_.modules.end(),
+                                      [](const Module& m) { return m.is_block; });
+    if (wanted <= blocks) return {};
+    return Status(
+        Code::invalid_argument,
+        fmt::format("offload_activations {}: {} has only {} blocks", wanted, model_.name, blocks));
+  }
 
  private:
   Status unknown(const std::string& graph) const {
@@ -157,6 +167,7 @@ class TrainingSteps::Programs {
       return Status(Code::not_supported,
                     "offload_activations: memory that is planned before a run stays where it is");
     }
+    TESSERA_TRY(programs_.check_offloaded(options.offload_activations));
     if (!again.any()) return {};
     if (options.body || options.memory) {
       return Status(Code::not_supported,

@@ -45,9 +45,6 @@ namespace {
 // Of all of which a clone has its own instructions.
 #define TESSERA_IN_CLONES inline __attribute__((always_inline))
 
-// So many ranks stay in the first cache.
-constexpr std::int64_t ranks_at_once = 1024;
-
 TESSERA_IN_CLONES void add_step(Time* __restrict a, const ClockStep& step,
                                 const std::uint32_t* __restrict rank_key, std::int64_t n) {
   const Time base = step.jitter.base;
@@ -75,10 +72,7 @@ TESSERA_IN_CLONES void add_step(Time* __restrict a, const ClockStep& step,
 
 TESSERA_VECTOR_CLONES
 void clock_add_steps(Time* a, std::span<const ClockStep> steps, std::int64_t n) {
-  for (std::int64_t first = 0; first < n; first += ranks_at_once) {
-    const std::int64_t count = ranks_at_once < n - first ? ranks_at_once : n - first;
-    for (const ClockStep& step : steps) add_step(a + first, step, step.rank_key + first, count);
-  }
+  for (const ClockStep& step : steps) add_step(a, step, step.rank_key, n);
 }
 
 TESSERA_VECTOR_CLONES

@@ -46,7 +46,8 @@ void clock_max(Time* out, const Time* a, const Time* b, std::int64_t n);
 void clock_clamp(Time* out, const Time* a, const Time* low, const Time* high, std::int64_t n);
 /// out = a + duration
 void clock_add(Time* out, const Time* a, Time duration, std::int64_t n);
-/// a += the durations of all steps
+/// a += the durations of all steps, one after the other: of several, give ranks that stay in a
+/// cache
 void clock_add_steps(Time* a, std::span<const ClockStep> steps, std::int64_t n);
 Time clock_highest(const Time* a, std::int64_t n);
 /// sum += end - begin, one end for all

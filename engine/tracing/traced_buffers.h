@@ -41,15 +41,19 @@ class TracedBuffers {
     MemoryClass memory_class = MemoryClass::temporary;
     Bytes bytes{};
     std::int32_t next = -1;  // the kind that came after it the last time
+
+    bool is(const Allocation& request, MemoryClass wanted) const {
+      return bytes == request.bytes && memory_class == wanted && name == request.name &&
+             unit == request.cause.unit;
+    }
   };
 
   std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
 
-  std::map<std::string, std::int32_t> rows_;
-  std::vector<Kind> kinds_;  // by row
+  std::multimap<std::size_t, std::int32_t> rows_;  // by a hash of the kind
+  std::vector<Kind> kinds_;                        // by row
   std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
-  std::string key_;
 };
 
 }  // namespace tessera

@@ -9,7 +9,7 @@
 
 #include "exchange/checkpoints/foreign_checkpoint.h"
 #include "exchange/checkpoints/torch_archive.h"
-#include "exchange/import/pickle.h"
+#include "exchange/parse/pickle.h"
 
 namespace tessera::exchange {
 namespace {

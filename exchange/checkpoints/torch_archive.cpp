@@ -8,7 +8,7 @@
 #include <span>
 
 #include "engine/numbers/number.h"
-#include "exchange/import/pickle.h"
+#include "exchange/parse/pickle.h"
 
 namespace tessera::exchange {
 namespace {

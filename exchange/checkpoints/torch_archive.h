@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What torch.save writes: a zip archive of a pickle and of the bytes of storages, none compressed.
 //
-// The idea: the pickle is read as data (exchange/import/pickle.h), and a tensor in it becomes a
+// The idea: the pickle is read as data (exchange/parse/pickle.h), and a tensor in it becomes a
 // range of bytes of the file, so that parts of it can be read without the rest.
 // Format: torch/csrc/jit/serialization (PyTorchStreamWriter), PKWARE's APPNOTE.TXT.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/files/file_system.h"
-#include "exchange/import/tree.h"
+#include "exchange/parse/tree.h"
 
 namespace tessera::exchange {
 

@@ -10,7 +10,7 @@
 
 #include "exchange/import/format.h"
 #include "exchange/import/source_lanes.h"
-#include "exchange/import/sqlite_file.h"
+#include "exchange/parse/sqlite_file.h"
 
 namespace tessera::exchange {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "exchange/import/imported_run.h"
-#include "exchange/import/source_file.h"
+#include "exchange/parse/source_file.h"
 
 namespace tessera::exchange {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "exchange/import/table_columns.h"
+#include "exchange/parse/table_columns.h"
 
 namespace tessera::exchange {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "exchange/import/imported_run.h"
-#include "exchange/import/sqlite_file.h"
+#include "exchange/parse/sqlite_file.h"
 
 namespace tessera::exchange {
 

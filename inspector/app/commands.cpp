@@ -76,6 +76,8 @@ constexpr Command table_of_commands[] = {
      [](App& app, Surface&) { app.history().forward(app.state()); }},
     {"copy", "copy the selected operation as text", GLFW_KEY_C, GLFW_MOD_CONTROL, false,
      [](App& app, Surface&) { app.take_along().copy_text(app.model(), app.state()); }},
+    {"copy/sql", "copy a query in SQL that has it", GLFW_KEY_C, GLFW_MOD_CONTROL | GLFW_MOD_SHIFT,
+     false, [](App& app, Surface&) { app.take_along().copy_sql(app.state()); }},
     {"picture", "save a picture of the window beside the trace", GLFW_KEY_S, GLFW_MOD_CONTROL,
      false,
      [](App& app, Surface& ui) { app.take_along().save_picture(ui, app.model(), app.state()); }},

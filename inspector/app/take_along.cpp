@@ -55,6 +55,19 @@ void TakeAlong::copy_text(TraceModel& model, const ViewState& state) {
   say(state.selection ? "The selected operation is copied." : "What is in view is copied.");
 }
 
+void TakeAlong::copy_sql(const ViewState& state) {
+  const std::string sql =
+      state.selection
+          ? fmt::format("SELECT * FROM op_rank WHERE rank = {} AND op = {};", state.selection->rank,
+                        state.selection->op)
+          : fmt::format(
+                "SELECT * FROM op_rank WHERE rank = {} AND begin < {} AND end > {} ORDER BY begin;",
+                state.rank, state.time.to(), state.time.from());
+  ImGui::SetClipboardText(sql.c_str());
+  say(state.selection ? "A query for the selected operation is copied."
+                      : "A query for what is in view is copied.");
+}
+
 void TakeAlong::say(std::string words) {
   said_ = std::move(words);
   until_ = ImGui::GetTime() + said_for_s;

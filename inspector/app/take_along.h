@@ -16,6 +16,8 @@ class TakeAlong {
   void save_picture(Surface& ui, const TraceModel& model, const ViewState& state);
   /// The selected operation, or else what is in view, into the clipboard.
   void copy_text(TraceModel& model, const ViewState& state);
+  /// A query that has the selected operation, or else what is in view of the opened rank.
+  void copy_sql(const ViewState& state);
   /// Says `words` for a while.
   void say(std::string words);
   /// What was done last; in each frame.

@@ -138,6 +138,10 @@ void CommunicationPanel::draw_choices(Surface& ui, const TraceModel& model, View
   if (!rows_.empty() && button("Copy as CSV", "communication/copy", false)) {
     ImGui::SetClipboardText(usage_csv(rows_).c_str());
   }
+  if (!rows_.empty() && button("Copy as SQL", "communication/copy sql", false)) {
+    const std::string sql = usage_sql(shown_.by, shown_.rank, shown_.from, shown_.to);
+    ImGui::SetClipboardText(sql.c_str());
+  }
   ImGui::SetCursorScreenPos({left, at.y + ImGui::GetFrameHeight()});
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "inspector/communication/usage_table.h"
 #include "inspector/widgets/drawing.h"
@@ -46,6 +48,20 @@ void draw_marks(const Surface& ui, const Box& plot, const LogAxis& across, const
   }
 }
 
+// What links carry at most, a dashed line each.
+void draw_links(const Surface& ui, const Box& plot, const LogAxis& up,
+                const std::set<double>& links) {
+  for (const double link : links) {
+    const float y = std::floor(plot.max.y - up.place(link));
+    draw_dashes(plot.min.x, plot.max.x, y, ui.colours().warn, ui.theme.px(4));
+    const std::string words = "links carry " + format_rate(link);
+    const float wide = text_width(ui.fonts.small, words);
+    if (wide + ui.theme.px(16) > plot.width()) continue;
+    draw_text(ui.fonts.small, {plot.max.x - wide - ui.theme.px(8), y + ui.theme.px(4)},
+              ui.theme.text, words);
+  }
+}
+
 }  // namespace
 
 void draw_transfer_scatter(const Surface& ui, TraceModel& model, ViewState& state,
@@ -56,26 +72,34 @@ void draw_transfer_scatter(const Surface& ui, TraceModel& model, ViewState& stat
   if (points.empty() || plot.width() < theme.px(120) || plot.height() < theme.px(80)) return;
   draw_text(ui.fonts.strong, {box.min.x + theme.px(14), box.min.y + theme.px(10)}, theme.text,
             "Bus bandwidth by size of a collective");
+  std::set<double> links;
   double least = 1e300, most = 0, slow = 1e300, fast = 0;
   for (const auto& point : points) {
     least = std::min(least, size_of(point));
     most = std::max(most, size_of(point));
     slow = std::min(slow, point.bus_bandwidth);
-    fast = std::max(fast, point.bus_bandwidth);
+    fast = std::max({fast, point.bus_bandwidth, point.link_bandwidth});
+    if (point.link_bandwidth > 0) links.insert(point.link_bandwidth);
   }
   const LogAxis across(least, most, plot.width()), up(slow, fast, plot.height());
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw_marks(ui, plot, across, up);
+  draw_links(ui, plot, up, links);
   const float r = theme.px(4);
   const analysis::TransferPoint* nearest = nullptr;
-  // Points on the same pixels are drawn once.
-  std::set<std::pair<int, int>> drawn;
+  // Points on the same pixels are drawn once, those of several kinds beside each other.
+  std::map<std::pair<int, int>, std::vector<OpKind>> drawn;
   for (const auto& point : points) {
-    const ImVec2 at{std::floor(plot.min.x + across.place(size_of(point))),
-                    std::floor(plot.max.y - up.place(point.bus_bandwidth))};
+    ImVec2 at{std::floor(plot.min.x + across.place(size_of(point))),
+              std::floor(plot.max.y - up.place(point.bus_bandwidth))};
+    std::vector<OpKind>& there = drawn[{static_cast<int>(at.x), static_cast<int>(at.y)}];
+    const auto same = std::find(there.begin(), there.end(), point.kind);
+    const bool again = same != there.end();
+    at.x += static_cast<float>(same - there.begin()) * 2 * r;
     const Box place{{at.x - r, at.y - r}, {at.x + r, at.y + r}};
     if (place.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered()) nearest = &point;
-    if (!drawn.insert({static_cast<int>(at.x), static_cast<int>(at.y)}).second) continue;
+    if (again) continue;
+    there.push_back(point.kind);
     draw->AddRectFilled(place.min, place.max, colour_of_kind(ui, point.kind), theme.px(2));
   }
   if (nearest == nullptr) return;

@@ -59,16 +59,27 @@ constexpr Column table_columns[] = {
      }},
     {"busbw", of_groups | of_units | of_all, 92, 1, false,
      [](const Row& r) { return r.bus_bandwidth > 0 ? format_rate(r.bus_bandwidth) : ""; }},
+    {"of the links", of_groups, 148, 3, false,
+     [](const Row& r) {
+       if (r.link_bandwidth <= 0 || r.bus_bandwidth <= 0) return std::string();
+       return fmt::format("{} of {}", format_percent(r.bus_bandwidth / r.link_bandwidth),
+                          format_rate(r.link_bandwidth));
+     }},
 };
 
-// The columns of such rows that fit, the most important ones.
-std::vector<const Column*> fitting(const Surface& ui, UsageBy by, float width) {
+// The columns of such rows that fit, the most important ones; what no row has is none.
+std::vector<const Column*> fitting(const Surface& ui, const std::vector<Row>& rows, UsageBy by,
+                                   float width) {
+  const auto blank = [&](const Column& column) {
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const Row& row) { return column.text(row).empty(); });
+  };
   std::vector<const Column*> shown;
   for (int most = 5; most >= 0; --most) {
     shown.clear();
     float sum = 0;
     for (const Column& column : table_columns) {
-      if (column.dispensable > most || (column.of & bit(by)) == 0) continue;
+      if (column.dispensable > most || (column.of & bit(by)) == 0 || blank(column)) continue;
       shown.push_back(&column);
       sum += ui.theme.px(column.width);
     }
@@ -89,7 +100,8 @@ struct Columns {
   std::vector<const Column*> shown;
   float spare = 0;
 
-  Columns(const Surface& ui, UsageBy by, float width) : shown(fitting(ui, by, width)) {
+  Columns(const Surface& ui, const std::vector<Row>& rows, UsageBy by, float width)
+      : shown(fitting(ui, rows, by, width)) {
     for (const Column* column : shown) width -= ui.theme.px(column->width);
     spare = std::max(width, 0.0F);
   }
@@ -123,7 +135,7 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
                        const std::vector<analysis::GroupUsage>& rows, UsageBy by, const Box& box) {
   const Theme& theme = ui.theme;
   const float pad = theme.px(14), line = theme.row_px;
-  const Columns columns(ui, by, box.width() - 2 * pad);
+  const Columns columns(ui, rows, by, box.width() - 2 * pad);
   columns.draw(ui, {box.min.x + pad, box.min.y}, theme.dim,
                [](const Column& column) { return std::string(column.title); });
   float y = box.min.y + line;
@@ -135,8 +147,9 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
     state.fields[name] =
         by == UsageBy::operation
             ? fmt::format("{} {}", row.name, format_time(row.duration))
-            : fmt::format("{} {} exposed, {}", row.name.empty() ? name_of(row.kind) : row.name,
-                          format_time(row.exposed), format_rate(row.bus_bandwidth));
+            : fmt::format("{} {} exposed, {}{}", row.name.empty() ? name_of(row.kind) : row.name,
+                          format_time(row.exposed), format_rate(row.bus_bandwidth),
+                          row.link_bandwidth > 0 ? " of " + format_rate(row.link_bandwidth) : "");
     if (!ImGui::IsRectVisible(place.min, place.max)) continue;
     const bool hovered = place.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -153,16 +166,36 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
   return y;
 }
 
+std::string usage_sql(UsageBy by, Rank rank, Time from, Time to) {
+  const char* columns = "r.kind, r.phase, r.reason";
+  const char* order = "duration";
+  if (by == UsageBy::group) columns = "r.kind, g.name, g.group_size, r.algorithm";
+  if (by == UsageBy::unit) columns = "r.unit, r.kind";
+  if (by != UsageBy::operation) order = "exposed";
+  return fmt::format(
+      "SELECT {0}, count(*) AS count, sum(r.bytes) AS bytes, sum(r.duration) AS duration,\n"
+      "       sum(r.wait) AS wait, sum(r.transfer) AS transfer, sum(r.exposed) AS exposed\n"
+      "FROM op_rank r{1}\n"
+      "WHERE r.rank = {2} AND r.begin >= {3} AND r.begin < {4}{5}\n"
+      "GROUP BY {0} ORDER BY {6} DESC;",
+      columns,
+      by == UsageBy::group
+          ? " JOIN op o ON o.id = r.op JOIN communicator g ON g.id = o.communicator"
+          : "",
+      rank, from, to, by == UsageBy::operation ? "" : " AND r.wait IS NOT NULL", order);
+}
+
 std::string usage_csv(const std::vector<analysis::GroupUsage>& rows) {
   std::string csv =
       query::csv_line({"name", "kind", "group", "group_size", "algorithm", "count", "bytes",
-                       "duration", "wait", "transfer", "exposed", "algbw", "busbw"});
+                       "duration", "wait", "transfer", "exposed", "algbw", "busbw", "link"});
   for (const Row& r : rows) {
     csv += query::csv_line(
         {r.name, std::string(name_of(r.kind)), r.group, std::to_string(r.group_size), r.algorithm,
          std::to_string(r.count), std::to_string(r.bytes.value), std::to_string(r.duration),
          std::to_string(r.wait), std::to_string(r.transfer), std::to_string(r.exposed),
-         fmt::format("{:.0f}", r.algorithm_bandwidth), fmt::format("{:.0f}", r.bus_bandwidth)});
+         fmt::format("{:.0f}", r.algorithm_bandwidth), fmt::format("{:.0f}", r.bus_bandwidth),
+         r.link_bandwidth > 0 ? fmt::format("{:.0f}", r.link_bandwidth) : ""});
   }
   return csv;
 }

@@ -20,6 +20,10 @@ float draw_usage_table(const Surface& ui, TraceModel& model, ViewState& state,
 /// The same as CSV, with numbers in ns, bytes and bytes/s.
 std::string usage_csv(const std::vector<analysis::GroupUsage>& rows);
 
+/// A query of query.md's tables for such rows of `rank` in [from, to): the same sums, all
+/// operations also by reason.
+std::string usage_sql(analysis::UsageBy by, Rank rank, Time from, Time to);
+
 /// The colour of collectives of a kind.
 Colour colour_of_kind(const Surface& ui, OpKind kind);
 

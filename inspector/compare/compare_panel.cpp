@@ -314,8 +314,10 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
     y = draw_head(ui, model, state, {{x, y}, {right, box.max.y}});
     y = draw_blocks(ui, model, state, {{at.x, y}, {right, box.max.y}});
     if (pairs_->ok()) {
-      y = draw_compared_memory(ui, model, state, **pairs_, {{at.x, y}, {right, box.max.y}});
+      const float end = box.max.y - below_memory_ - ui.theme.px(12);
+      y = draw_compared_memory(ui, model, state, **pairs_, {{at.x, y}, {right, std::max(y, end)}});
     }
+    const float memory_end = y;
     y = draw_legends(ui, model, state, {{x, y}, {right, box.max.y}});
     const bool beside = right - x > ui.theme.px(compare_width);
     const float half = beside ? x + (right - x) / 2 : right;
@@ -324,6 +326,7 @@ void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
     const float kinds =
         draw_kinds(ui, state, {{beside ? half : x, beside ? y : causes}, {right, box.max.y}});
     y = std::max(causes, kinds);
+    below_memory_ = y - memory_end;
   }
   ImGui::SetCursorScreenPos({x, y});
   ImGui::Dummy({1, 1});  // how far the window scrolls

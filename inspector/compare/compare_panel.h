@@ -50,6 +50,7 @@ class ComparePanel final : public Panel {
   std::int32_t step_ = -1;
   Rank rank_ = -1;
   std::vector<Block> blocks_;
+  float below_memory_ = 0;                   // px of legends and tables, in the last frame
   std::array<bool, op_class_count> seen_{};  // the colours that are shown
   const analysis::ComparedOp* hovered_ = nullptr;
 };

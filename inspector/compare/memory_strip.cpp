@@ -12,7 +12,7 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr float strip_px = 64, strip_gap_px = 12;
+constexpr float strip_least_px = 64, strip_most_px = 260, strip_gap_px = 12;
 constexpr float strip_columns_max = 2000;
 
 // The most that is allocated from `from` on; -1: nothing is known.
@@ -40,7 +40,9 @@ float draw_compared_memory(const Surface& ui, TraceModel& model, ViewState& stat
   const auto top =
       1.08 * static_cast<double>(std::max({peak_a.value, peak_b.value, std::int64_t{1}}));
   const TimeStretch stretch = time_stretch(box, theme.px(state.gutter), theme.px(8));
-  const float height = theme.px(strip_px), low = box.min.y + height;
+  const float height = std::clamp(box.height() - theme.px(strip_gap_px), theme.px(strip_least_px),
+                                  theme.px(strip_most_px));
+  const float low = box.min.y + height;
   const auto y_of = [&](double bytes) {
     return std::floor(low - static_cast<float>(bytes / top) * height);
   };

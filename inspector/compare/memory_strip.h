@@ -8,7 +8,8 @@
 
 namespace tessera::inspector {
 
-/// Two outlines, and between them in colour who holds more. `box` has the gutter at its left.
+/// Two outlines, and between them in colour who holds more. `box` has the gutter at its left, and
+/// is filled as far as that helps.
 /// Returns its lower edge, or the upper one where a run has no memory samples of the rank.
 float draw_compared_memory(const Surface& ui, TraceModel& model, ViewState& state,
                            const analysis::StepPairs& pairs, const Box& box);

@@ -14,10 +14,11 @@
 namespace tessera::inspector {
 namespace {
 
-constexpr float list_width = 360;   // px of the questions
-constexpr float list_beside = 900;  // of the panel from which on they stand beside the answer
-constexpr float editor_lines = 7;   // of SQL
-constexpr float cell_width = 420;   // px; longer texts are cut
+constexpr float list_width = 360;  // px of the questions, more where there is room for the longest
+constexpr float list_share = 0.33F;  // of the panel, at most
+constexpr float list_beside = 900;   // of the panel from which on they stand beside the answer
+constexpr float editor_lines = 7;    // of SQL
+constexpr float cell_width = 420;    // px; longer texts are cut
 constexpr std::size_t text_max = 64 << 10, history_max = 20;
 constexpr float history_rows = 4;  // in sight
 constexpr int columns_max = 60;    // ImGui has tables of up to 64
@@ -55,6 +56,14 @@ bool list_row(const Surface& ui, ViewState& state, const std::string& name, ImFo
   if (hovered && shown != words) ImGui::SetTooltip("%s", words.c_str());
   state.place(name, at, {at.x + width, at.y + height});
   return clicked;
+}
+
+float width_of_list(const Surface& ui, float panel) {
+  float longest = 0;
+  for (const Question& question : questions()) {
+    longest = std::max(longest, text_width(ui.fonts.body, question.title) + ui.theme.px(18));
+  }
+  return std::max(ui.theme.px(list_width), std::min(longest, list_share * panel));
 }
 
 }  // namespace
@@ -206,10 +215,11 @@ void ConsolePanel::draw_answer(Surface& ui, TraceModel& model, ViewState& state,
                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_SizingFixedFit |
                                     ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_PadOuterX;
   const std::string id = fmt::format("answer {}", answers_);
-  if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns), flags,
-                         {box.width(), box.max.y - top})) {
-    return;
-  }
+  // No higher than its rows: lines between columns end with them.
+  const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+  const float rows = line * static_cast<float>(answer_.rows.size() + 1);
+  const float tall = std::min(rows + ImGui::GetStyle().ScrollbarSize, box.max.y - top);
+  if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns), flags, {box.width(), tall})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   for (std::size_t k = 0; k < columns; ++k) ImGui::TableSetupColumn(answer_.names[k].c_str());
   ImGui::TableHeadersRow();
@@ -262,7 +272,7 @@ void ConsolePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const 
   const Box inner{{box.min.x + pad, box.min.y + std::min(ui.theme.px(12), box.height() / 16)},
                   {box.max.x - pad, box.max.y - pad / 2}};
   const bool beside = box.width() > ui.theme.px(list_beside);
-  const float left = beside ? inner.min.x + ui.theme.px(list_width) + pad : inner.min.x;
+  const float left = beside ? inner.min.x + width_of_list(ui, box.width()) + pad : inner.min.x;
   if (beside) draw_questions(ui, model, state, {inner.min, {left - pad, inner.max.y}});
   const Box rest{{left, inner.min.y}, inner.max};
   const Box below{{left, draw_editor(ui, state, rest, beside)}, inner.max};

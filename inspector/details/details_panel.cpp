@@ -96,6 +96,8 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
   ImGui::TextUnformatted(words(title_of(op)).c_str());
   ImGui::PopFont();
   ImGui::TextUnformatted(subject_of(op).c_str());
+  const std::string name = foreign_name(model.run(), op);
+  if (!name.empty()) ImGui::TextWrapped("%s", name.c_str());
   subtitle(ui, fmt::format("rank {}, step {}, {}{}", span.rank, op.step, name_of(op.phase),
                            op.reason == Reason::none ? "" : ", " + words(name_of(op.reason))));
   show("Start", format_moment(facts.begin, 100'000));

@@ -13,10 +13,21 @@ namespace tessera::inspector {
 namespace {
 
 constexpr float card_width = 860;
-constexpr const char* what_was_looked_for =
-    "Looked for: reported errors, ranks that compute or communicate longer than others, units that "
-    "are gathered too late, ranks with more memory, memory that grows from step to step, memory "
-    "that is reserved but cannot be used, steps in which collectives leave nothing to compute.";
+
+struct Search {
+  analysis::FindingKind kind;
+  const char* what;
+};
+constexpr Search searches[] = {
+    {analysis::FindingKind::failure, "errors that the run reported"},
+    {analysis::FindingKind::slow_rank, "ranks that compute longer than others"},
+    {analysis::FindingKind::slow_link, "ranks that communicate longer than others"},
+    {analysis::FindingKind::late_gather, "units that are gathered too late"},
+    {analysis::FindingKind::unbalanced_memory, "ranks with more memory than others"},
+    {analysis::FindingKind::memory_growth, "memory that grows from step to step"},
+    {analysis::FindingKind::fragmentation, "memory that is reserved but cannot be used"},
+    {analysis::FindingKind::exposed, "steps that are mostly collectives, while nothing computes"},
+};
 
 // What the finding costs, in the unit of what it is about.
 std::string cost_text(const analysis::Finding& finding) {
@@ -125,13 +136,23 @@ void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   } else if (findings->empty()) {
     state.fields["findings"] = "0";
     say(ui.fonts.title, ui.theme.text, "✓ Nothing that costs much");
-    say(ui.fonts.body, ui.theme.dim, what_was_looked_for);
   } else {
     state.fields["findings"] = std::to_string(findings->size());
     say(ui.fonts.title, ui.theme.text, format_many(std::ssize(*findings), "finding"));
     for (std::size_t k = 0; k < findings->size(); ++k) {
       const Box place{{x, y}, {x + wide, y}};
       y += draw_card(ui, model, state, (*findings)[k], place, k) + ui.theme.px(8);
+    }
+  }
+  const auto found_any = [&](const Search& search) {
+    return std::any_of(findings->begin(), findings->end(),
+                       [&](const analysis::Finding& f) { return f.kind == search.kind; });
+  };
+  if (findings.ok() && !std::all_of(std::begin(searches), std::end(searches), found_any)) {
+    y += ui.theme.px(8);
+    say(ui.fonts.strong, ui.theme.text, "Looked for, and not found");
+    for (const Search& search : searches) {
+      if (!found_any(search)) say(ui.fonts.body, ui.theme.dim, std::string("✓ ") + search.what);
     }
   }
   ImGui::SetCursorScreenPos({x, y});

@@ -63,7 +63,7 @@ void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) 
   // Strokes of neighbours meet, as they lie on one grid.
   const float tall = high.y - low.y;
   for (float x = std::floor((low.x - tall) / step) * step; x < high.x; x += step) {
-    draw->AddLine({x, high.y}, {x + tall, low.y}, stroke);
+    draw->AddLine({x, high.y}, {x + tall, low.y}, stroke, ui.theme.px(1));
   }
   draw->PopClipRect();
 }

@@ -48,9 +48,19 @@ void open_on_path(TraceModel& model, ViewState& state, Rank rank, std::int32_t o
   state.show_path = true;
 }
 
+Time time_in_collectives(const TraceModel& model, const CriticalPath& path) {
+  Time sum = 0;
+  for (const PathSegment& segment : path.segments) {
+    const bool moves = segment.part == PathPart::work && is_collective(model.op(segment.op).kind);
+    if (moves) sum += segment.to - segment.from;
+  }
+  return sum;
+}
+
 // "Step 1 takes 28.0 ms, 97.5 % of it in computations of rank 5", the largest part first.
-std::string summary_of(const CriticalPath& path) {
+std::string summary_of(const TraceModel& model, const CriticalPath& path) {
   std::vector<std::pair<Time, std::string>> parts = {
+      {time_in_collectives(model, path), "in collectives"},
       {path.time_of(PathPart::wait), "waiting for ranks that were not recorded"},
       {path.time_of(PathPart::host), "until the host had issued what came next"}};
   const Shortening* busiest = nullptr;
@@ -95,7 +105,7 @@ float draw_colours(const Surface& ui, const TraceModel& model, const CriticalPat
 
 float PathPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                            const CriticalPath& path, const Box& box) {
-  const std::string words = summary_of(path);
+  const std::string words = summary_of(model, path);
   draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
   float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(8);
   const auto show = [&](const char* label, const char* name, std::int32_t step) {

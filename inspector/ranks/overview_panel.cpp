@@ -92,6 +92,21 @@ void OverviewPanel::draw_cells_text(const Surface& ui, const TraceModel& model, 
   }
 }
 
+// Beside the rows of ranks that stand out: of 16,384 ranks one is less than a pixel high.
+void OverviewPanel::draw_odd_marks(const Surface& ui, TraceModel& model, const Box& map) {
+  constexpr std::size_t most = 64;
+  const auto* const found = model.metrics().outliers(figures_->table.metric());
+  if (found == nullptr) return;
+  const float size = ui.theme.px(4), x = map.max.x + ui.theme.px(3);
+  for (std::size_t k = 0; k < std::min(most, found->size()); ++k) {
+    const analysis::Outlier& odd = (*found)[k];
+    const float middle = static_cast<float>(odd.first_rank + odd.last_rank + 1) / 2;
+    const float y = map.min.y + map.height() * middle / static_cast<float>(model.rank_count());
+    ImGui::GetWindowDrawList()->AddTriangleFilled({x, y}, {x + 2 * size, y - size},
+                                                  {x + 2 * size, y + size}, ui.colours().warn);
+  }
+}
+
 void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& map) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!map.contains(mouse) || !ImGui::IsWindowHovered()) return;
@@ -116,6 +131,7 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
 
 bool OverviewPanel::renew(const TraceModel&) {
   map_width_ = 0;  // the texture is kept, what it shows is not
+  classes_.forget();
   return true;
 }
 
@@ -153,6 +169,7 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   }
   draw_map_axes(ui, model, map);
   draw_cells_text(ui, model, map);
+  draw_odd_marks(ui, model, map);
   hover_map(model, state, map);
 }
 
@@ -252,6 +269,7 @@ void OverviewPanel::draw_side(Surface& ui, TraceModel& model, ViewState& state, 
   if (model.rank_count() > 1) {  // one alone stands out from nobody
     draw_outliers(ui, model, state);
     ImGui::Dummy({0, ui.theme.px(12)});
+    classes_.draw(ui, model, state);
   }
   const float width = ImGui::GetContentRegionAvail().x;
   draw_rank_grid(ui, model, state, figures_->table.metric(), state.step, width);

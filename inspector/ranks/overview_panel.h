@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/ranks/class_list.h"
 #include "inspector/widgets/panel.h"
 
 namespace tessera::inspector {
@@ -27,6 +28,9 @@ class OverviewPanel final : public Panel {
   static void draw_findings(Surface& ui, TraceModel& model, ViewState& state);
   void draw_outliers(Surface& ui, TraceModel& model, ViewState& state);
 
+  void draw_odd_marks(const Surface& ui, TraceModel& model, const Box& map);
+
+  ClassList classes_;
   const analysis::MetricFigures* figures_ = nullptr;  // this frame's; the model's
   // What the texture shows.
   ImTextureID map_texture_ = nullptr;

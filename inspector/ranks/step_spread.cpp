@@ -98,9 +98,10 @@ void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures,
     }
     draw->AddRectFilled({x0, y_of(s.high)}, {x1, std::max(y_of(s.low), y_of(s.high) + 1)},
                         with_alpha(theme.accent, 70));
-    draw->AddRectFilled({x0, y_of(s.high) - 1}, {x1, y_of(s.high) + 1},
+    const float half = theme.px(1);
+    draw->AddRectFilled({x0, y_of(s.high) - half}, {x1, y_of(s.high) + half},
                         ui.colours().of(OpClass::reduce_scatter));
-    draw->AddRectFilled({x0, y_of(s.median) - 1}, {x1, y_of(s.median) + 1}, theme.accent);
+    draw->AddRectFilled({x0, y_of(s.median) - half}, {x1, y_of(s.median) + half}, theme.accent);
   }
 }
 

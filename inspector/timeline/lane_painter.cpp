@@ -16,7 +16,9 @@ constexpr int faint_wait = 72;     // of 256: waiting is no work
 constexpr int faintest_work = 56;  // even a short span shows
 
 // What tells the bar from its neighbours, as far as there is room.
-std::string bar_text(const storage::OpRow& op, float width) {
+std::string bar_text(const TraceRun& run, const storage::OpRow& op, float width) {
+  const std::string name = foreign_name(run, op);
+  if (!name.empty()) return fitted_middle(name, width);
   const std::string unit = short_name(op.unit);
   if (op.kind == OpKind::compute) {
     const std::string module = short_name(op.module);
@@ -133,7 +135,8 @@ void LanePainter::draw_wait(const Lane& lane, float x0, float x1, Colour colour)
   draw_->PushClipRect(ImVec2(x0, lane.y), ImVec2(x1, lane.y + lane.height), true);
   const float step = ui_->theme.px(7);
   for (float x = std::floor(x0 / step) * step - lane.height; x < x1; x += step) {
-    draw_->AddLine(ImVec2(x, lane.y + lane.height), ImVec2(x + lane.height, lane.y), stroke);
+    draw_->AddLine(ImVec2(x, lane.y + lane.height), ImVec2(x + lane.height, lane.y), stroke,
+                   ui_->theme.px(1));
   }
   draw_->PopClipRect();
 }
@@ -160,7 +163,7 @@ void LanePainter::draw_label(const Lane& lane, std::size_t index, float x0, floa
   const float room = x1 - x0 - 2 * pad;
   if (room < ui_->theme.px(8)) return;
   const auto& spans = model_->rank(lane.rank).lane(lane.stream)->spans;
-  const std::string text = bar_text(model_->op(spans.op[index]), room);
+  const std::string text = bar_text(model_->run(), model_->op(spans.op[index]), room);
   if (text.empty()) return;
   const float y = lane.y + (lane.height - ImGui::GetFontSize()) / 2;
   draw_->AddText(ImVec2(std::floor(x0 + pad), std::floor(y)), text_on(bar), text.c_str());

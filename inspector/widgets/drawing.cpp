@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inspector/widgets/drawing.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace tessera::inspector {
 
@@ -18,14 +20,58 @@ void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& w
   draw_text(font, {at.x - text_width(font, words), at.y}, colour, words);
 }
 
+namespace {
+
+// "17.0 ms" is one word: a unit alone at the begin of a line says nothing.
+bool is_unit(std::string_view word) {
+  constexpr std::string_view units[] = {"%",   "ns",  "µs",  "ms",   "s",    "min",  "h",   "B",
+                                        "kB",  "MB",  "GB",  "TB",   "PB",   "KiB",  "MiB", "GiB",
+                                        "TiB", "PiB", "B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  while (!word.empty() && std::string_view(".,;:)").find(word.back()) != std::string_view::npos) {
+    word.remove_suffix(1);
+  }
+  return std::find(std::begin(units), std::end(units), word) != std::end(units);
+}
+
+// One past the word that begins at `from`, with its unit.
+std::size_t word_end(const std::string& words, std::size_t from) {
+  const auto end_from = [&](std::size_t at) { return std::min(words.find(' ', at), words.size()); };
+  const std::size_t end = end_from(from);
+  if (end == words.size() || end == from) return end;
+  const bool number = words[end - 1] >= '0' && words[end - 1] <= '9';
+  const std::size_t next = end_from(end + 1);
+  return number && is_unit(std::string_view(words).substr(end + 1, next - end - 1)) ? next : end;
+}
+
+// A pixel more, as sums of widths are rounded: lines that fit are not broken again.
+constexpr float rounding_px = 1;
+
+}  // namespace
+
+std::string wrapped_lines(ImFont* font, const std::string& words, float width) {
+  std::string lines;
+  std::size_t line = 0;  // where the last one begins in `lines`
+  for (std::size_t from = 0; from < words.size();) {
+    const std::size_t end = word_end(words, from);
+    const std::string word = words.substr(from, end - from);
+    const bool fits = text_width(font, lines.substr(line) + " " + word) <= width;
+    if (from > 0) lines += fits ? ' ' : '\n';
+    if (from > 0 && !fits) line = lines.size();
+    lines += word;
+    from = end + 1;
+  }
+  return lines;
+}
+
 void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width) {
-  ImGui::GetWindowDrawList()->AddText(font, font->FontSize,
-                                      ImVec2(std::floor(at.x), std::floor(at.y)), colour,
-                                      words.c_str(), nullptr, width);
+  ImGui::GetWindowDrawList()->AddText(
+      font, font->FontSize, ImVec2(std::floor(at.x), std::floor(at.y)), colour,
+      wrapped_lines(font, words, width).c_str(), nullptr, width + rounding_px);
 }
 
 float wrapped_height(ImFont* font, const std::string& words, float width) {
-  return font->CalcTextSizeA(font->FontSize, 1e9F, width, words.c_str()).y;
+  const std::string lines = wrapped_lines(font, words, width);
+  return font->CalcTextSizeA(font->FontSize, 1e9F, width + rounding_px, lines.c_str()).y;
 }
 
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px) {
@@ -41,7 +87,7 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched) {
   if (!hatched) return;
   draw->PushClipRect(at, {at.x + size, at.y + size}, true);
   for (float x = -size; x < size; x += ui.theme.px(3)) {
-    draw->AddLine({at.x + x, at.y + size}, {at.x + x + size, at.y}, ui.theme.dim);
+    draw->AddLine({at.x + x, at.y + size}, {at.x + x + size, at.y}, ui.theme.dim, ui.theme.px(1));
   }
   draw->PopClipRect();
 }

@@ -14,6 +14,9 @@ float text_width(ImFont* font, const std::string& words);
 void draw_text(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
 /// Text that ends at `at.x`.
 void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words);
+/// `words` with line feeds in the place of spaces, so that lines fit into `width`; a number is not
+/// parted from its unit. A longer word is a line of its own.
+std::string wrapped_lines(ImFont* font, const std::string& words, float width);
 /// Text in lines of at most `width` px, and the height that it takes.
 void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width);
 float wrapped_height(ImFont* font, const std::string& words, float width);

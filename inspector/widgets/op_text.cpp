@@ -33,6 +33,10 @@ const std::string& subject_of(const storage::OpRow& op) {
   return op.module.empty() ? op.unit : op.module;
 }
 
+std::string foreign_name(const TraceRun& run, const storage::OpRow& op) {
+  return run.backend == "import" && !is_collective(op.kind) ? op.label : "";
+}
+
 bool in_natural_order(const std::string& a, const std::string& b) {
   std::size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {

@@ -14,6 +14,9 @@ std::string title_of(const storage::OpRow& op);
 std::string short_name(const std::string& path);
 /// The module that an op works for, or its unit.
 const std::string& subject_of(const storage::OpRow& op);
+/// What the tool calls it that an imported run is from, "aten::linear"; "" of other runs, and of
+/// collectives, of which more is known than a name.
+std::string foreign_name(const TraceRun& run, const storage::OpRow& op);
 /// "h.2" comes before "h.10".
 bool in_natural_order(const std::string& a, const std::string& b);
 

@@ -13,6 +13,8 @@ SpanLines span_lines(TraceModel& model, const SpanRef& span) {
   const analysis::SpanFacts facts = model.facts(span);
   SpanLines lines;
   lines.title = fmt::format("{}  {}", title_of(op), short_name(subject_of(op)));
+  const std::string name = foreign_name(model.run(), op);
+  if (!name.empty()) lines.place.push_back(name);
   lines.place.push_back(fmt::format("rank {}, step {}, {}", span.rank, op.step, name_of(op.phase)));
   if (op.reason != Reason::none) lines.place.emplace_back(name_of(op.reason));
   lines.figures.push_back(format_time(facts.duration));

@@ -80,6 +80,14 @@ const Json& ObjectReader::object(const char* key) {
   return none;
 }
 
+const Json& ObjectReader::table(const char* key) {
+  static const Json empty = Json::object();
+  const Json& found = object(key);
+  if (found.is_object()) return found;
+  fail(key, "must be an object");
+  return empty;
+}
+
 void ObjectReader::fail(const std::string& key, const std::string& what) {
   if (!status_.ok()) return;
   std::string where = where_ + key;

@@ -35,6 +35,8 @@ class ObjectReader {
   Time nanoseconds(const char* key) { return integer(key, 0, 1e9); }
   /// The nested object; the null value if there is none.
   const nlohmann::json& object(const char* key);
+  /// A nested object whose keys are names that the file chooses; one without any after a complaint.
+  const nlohmann::json& table(const char* key);
 
   /// Complains about a key: "must be ...".
   void fail(const std::string& key, const std::string& what);

@@ -45,7 +45,7 @@ void read_curves(ObjectReader& reader, const std::string& where, Gpu& gpu, Statu
   if (!reader.has("multiprocessors")) return;
   gpu.multiprocessors = static_cast<Index>(reader.integer("multiprocessors", 1, 1e4));
   gpu.matmul = read_matmul(reader.object("matmul"), where + "matmul.", status);
-  const nlohmann::json& kernels = reader.object("attention");
+  const nlohmann::json& kernels = reader.table("attention");
   for (const auto& [name, curve] : kernels.items()) {
     gpu.attention.push_back(read_attention(name, curve, where + "attention." + name + ".", status));
   }

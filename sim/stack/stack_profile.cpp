@@ -80,6 +80,9 @@ class ProfileReader {
         status_(status) {}
 
   void read() {
+    if (reader_.has("tessera_profile") && reader_.number("tessera_profile", -1e300, 1e300) != 1) {
+      reader_.fail("tessera_profile", "must be 1, the only version there is");
+    }
     text("name", profile_.name);
     text("source", profile_.source);
     text("attention", profile_.attention);
@@ -135,7 +138,7 @@ class ProfileReader {
   // {"mlp": {"forward": {"start_ns": 900, "factor": 1.2}}}
   void parts() {
     profile_.parts.clear();
-    for (const auto& [part, phases] : reader_.object("parts").items()) {
+    for (const auto& [part, phases] : reader_.table("parts").items()) {
       const std::string where = fmt::format("{}parts.{}.", where_, part);
       ObjectReader of_part(phases, where, {"none", "init", "forward", "backward", "optimizer"},
                            status_);

@@ -61,5 +61,29 @@ TEST_CASE("groups and units come to the same, and all operations to every span",
   }
 }
 
+double link_of(const std::string& name) {
+  const auto trace = Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/" + name);
+  REQUIRE(trace.ok());
+  const auto lanes = trace->reader().lanes(0, 0, trace->info().end + 1);
+  REQUIRE(lanes.ok());
+  std::vector<const storage::Lane*> all;
+  for (const storage::Lane& lane : *lanes) all.push_back(&lane);
+  const auto rows = group_usage(*trace, all, {}, 0, trace->info().end + 1);
+  REQUIRE_FALSE(rows.empty());
+  for (const TransferPoint& point : transfer_points(*trace, all, 0, trace->info().end + 1, 1000)) {
+    CHECK(point.link_bandwidth == rows.front().link_bandwidth);
+    // No link carries more than it can.
+    if (point.link_bandwidth > 0) CHECK(point.bus_bandwidth <= point.link_bandwidth);
+  }
+  return rows.front().link_bandwidth;
+}
+
+TEST_CASE("what links carry is said of simulated groups whose links are known",
+          "[analysis][usage]") {
+  CHECK(link_of("scheme-zero3.tessera") == 450e9);     // within one node
+  CHECK(link_of("straggler-16384.tessera") == 400e9);  // eight links of 50 GB/s out of each
+  CHECK(link_of("torch-fsdp2.tessera") == 0);          // an import has no cluster
+}
+
 }  // namespace
 }  // namespace tessera::analysis

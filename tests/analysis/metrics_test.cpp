@@ -2,6 +2,7 @@
 #include "tessera/analysis/metrics.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "tests/random.h"
 
@@ -193,6 +194,20 @@ TEST_CASE("the spread of a step is its lowest, middle and highest rank", "[analy
   CHECK(spread.median == 6);
   CHECK(spread.high == 8);
   CHECK(spread.highest == 1);
+}
+
+TEST_CASE("what neither compute nor a collective explains is the host's, or of files",
+          "[analysis][metrics]") {
+  storage::RankSteps steps;
+  steps.ranks = 4;
+  steps.steps = 1;
+  steps.begin = {0, 0, 0, 0};
+  steps.end = {100, 100, 100, 100};
+  steps.compute = {60, 90, std::numeric_limits<Time>::max(), std::numeric_limits<Time>::min()};
+  steps.exposed = {30, 30, std::numeric_limits<Time>::min(), 100};
+  const MetricTable table = table_of(steps, Metric::other);
+  CHECK(table.step(0) == std::vector<std::int64_t>{10, 0, 0, 0});
+  CHECK(table.unit > 0);
 }
 
 }  // namespace

@@ -163,6 +163,11 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   check_refusal("calibrate node.log --least 1G -o x.json", "a fit needs 4");
   check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
   check_refusal("calibrate node.log", "--output is required");
+  check_refusal("calibrate node.log ./node.log -o x.json", "./node.log is given twice");
+  check_refusal("calibrate node.log -o ./node.log", "node.log is what is read");
+  check_refusal("calibrate node.log --least 32K,64K -o x.json", "--least: '32K,64K' is no size");
+  check_refusal("collective all_reduce --plot ''", "--plot is given nothing");
+  check_refusal("collective all_reduce --plot node.log", "node.log: exists and is no SVG");
 }
 
 TEST_CASE("a messy log of nccl-tests is read, refused or warned of", "[cli][collective]") {

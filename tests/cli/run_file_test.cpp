@@ -173,6 +173,9 @@ TEST_CASE("what a run file says wrongly is refused with its line", "[cli][runfil
     CHECK(said.find("tessera: bad.toml: " + message) == 0);
   }
   CHECK(refused_run("steps = 0\nmodel = \"gpt.json\"").find("--steps") != std::string::npos);
+  const std::string zero = std::string("model = \"a") + '\0' + "b\"";
+  CHECK(refused_run(zero) == "tessera: bad.toml: line 1: a text has a control character\n");
+  CHECK(refused_run("json = 'a\x01'").find("a text has a control character") != std::string::npos);
   CHECK(run_tessera("train none.toml").messages == "tessera: none.toml: cannot be read\n");
 }
 

@@ -269,4 +269,86 @@ TEST_CASE("options that two places say, and folders that are files, are refused"
   CHECK_FALSE(std::filesystem::exists(run_folder() + "adapter.log"));
 }
 
+TEST_CASE("lists with an empty part are refused wherever there are lists", "[cli][train]") {
+  prepare();
+  const std::string why = ": a part of the list is empty: name something there, or leave the comma";
+  for (const std::string list : {"text.txt,,text.txt", ",text.txt", "text.txt,"}) {
+    const ProgramRun run = trained_on(list, "--export empty.safetensors");
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, "--data " + list + why));
+    CHECK_FALSE(std::filesystem::exists(run_folder() + "empty.safetensors"));
+    CHECK(says(run_tessera("evaluate gpt.json --weights w --data=" + list), list + why));
+  }
+  CHECK(says(trained_on("text.txt", "--betas 0.9,,0.95"), "--betas 0.9,,0.95" + why));
+  CHECK(says(run_tessera("generate gpt.json --weights w --prompt-ids 1,,2"), "1,,2" + why));
+  write("run.toml", "model = \"gpt.json\"\ndata = [\"text.txt\", \"\"]\n");
+  CHECK(says(run_tessera("train run.toml --steps 1"), "--data text.txt," + why));
+}
+
+TEST_CASE("checkpoints whose folders were renamed are named or refused", "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "moved");
+  REQUIRE(trained_on("text.txt", "--save moved").exit_code == 0);
+  const auto rename = [](const std::string& from, const std::string& to) {
+    std::filesystem::rename(run_folder() + "moved/" + from, run_folder() + "moved/" + to);
+  };
+  rename("step-000006", "best");
+  const std::string sentence =
+      "moved: a checkpoint is under another name and not looked at, as only folders step-... are: "
+      "moved/best; name the one that is meant";
+  const ProgramRun first = trained_on("text.txt", "--save moved --resume auto");
+  CHECK(first.exit_code == 0);
+  CHECK(says(first, sentence));
+  CHECK(says(run_tessera("checkpoint info moved"), sentence));
+  CHECK(trained_on("text.txt", "--resume moved/best").exit_code == 0);
+  std::filesystem::remove_all(run_folder() + "moved/step-000006");
+  CHECK(says(trained_on("text.txt", "--resume moved"), "; moved/best is one under another name"));
+  rename("best", "step-000009");
+  for (const std::string use : {"--resume moved", "--resume moved/step-000009/", "--save moved"}) {
+    const ProgramRun run = trained_on("text.txt", use);
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, "step-000009"));
+    CHECK(says(run,
+               ": is a checkpoint of step 6 in the folder of another step: call it step-000006 "
+               "again"));
+  }
+}
+
+TEST_CASE("a schedule that never falls, and adapters wider than their matrices, are named",
+          "[cli][train]") {
+  prepare();
+  const std::string never = "--schedule wsd: without --decay the learning rate never falls";
+  CHECK(says(trained_on("text.txt", "--schedule wsd"), never));
+  CHECK(trained_on("text.txt", "--schedule wsd --decay 2").messages.empty());
+  REQUIRE(trained_on("text.txt", "--export base.safetensors").exit_code == 0);
+  const auto adapted = [](const std::string& lora) {
+    return trained_on("text.txt", "--load base.safetensors --lora " + lora);
+  };
+  CHECK(adapted("rank=16,target=c_attn").messages.empty());
+  CHECK(says(adapted("rank=17,target=c_attn"),
+             "lora: rank 17 is above the 16 inputs of h.0.attn.c_attn: a lower rank can say the "
+             "same with fewer elements"));
+  CHECK(says(adapted("rank=17"), " of h.0.attn.c_attn and of 3 more matrices: a lower"));
+}
+
+TEST_CASE("chats out of turn, and keys of texts that no line has, are named", "[cli][train]") {
+  prepare();
+  const auto chat = [](const std::string& roles) {
+    std::string messages;
+    for (const char role : roles) {
+      const std::string name = role == 's' ? "system" : role == 'u' ? "user" : "assistant";
+      messages += (messages.empty() ? R"({"role": ")" : R"(, {"role": ")") + name +
+                  R"(", "content": "hm"})";
+    }
+    write("turns.jsonl", R"({"messages": [)" + messages + "]}\n");
+    return says(trained_on("turns.jsonl", "--chat-template plain"),
+                "turns.jsonl: chats in which user and assistant do not take turns, behind a system "
+                "message if any: 1; they are written as they are");
+  };
+  for (const std::string fine : {"ua", "sua", "uau", "suaua"}) CHECK_FALSE(chat(fine));
+  for (const std::string odd : {"a", "au", "uua", "uaa", "uas", "ssua"}) CHECK(chat(odd));
+  CHECK(says(trained_on("turns.jsonl", "--chat-template plain --text-key body"),
+             "turns.jsonl: no line is a text with the key body"));
+}
+
 }  // namespace tessera::test

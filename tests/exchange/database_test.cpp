@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "exchange/import/nsys.h"
-#include "exchange/import/rocpd.h"
+#include "exchange/formats/nsys.h"
+#include "exchange/formats/rocpd.h"
 #include "exchange/import/source_lanes.h"
 #include "tests/exchange/reading.h"
 #include "tests/temporary_folder.h"

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "exchange/import/chakra.h"
-#include "exchange/import/protobuf.h"
+#include "exchange/formats/chakra.h"
+#include "exchange/parse/protobuf.h"
 #include "tests/exchange/reading.h"
 #include "tests/temporary_folder.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import/flight_recorder.h"
+#include "exchange/formats/flight_recorder.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 
-#include "exchange/import/flight_dumps.h"
+#include "exchange/formats/flight_dumps.h"
 #include "tests/exchange/reading.h"
 #include "tests/temporary_folder.h"
 

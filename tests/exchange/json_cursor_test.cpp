@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import/json_cursor.h"
+#include "exchange/parse/json_cursor.h"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import/memory_snapshot.h"
+#include "exchange/formats/memory_snapshot.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

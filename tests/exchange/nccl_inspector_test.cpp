@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import/nccl_inspector.h"
+#include "exchange/formats/nccl_inspector.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <limits>
 
-#include "exchange/import/json_tree.h"
-#include "exchange/import/pickle.h"
+#include "exchange/parse/json_tree.h"
+#include "exchange/parse/pickle.h"
 #include "tests/require_ok.h"
 
 namespace tessera::exchange {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "exchange/import/format.h"
-#include "exchange/import/pickle.h"
+#include "exchange/parse/pickle.h"
 #include "tessera/analysis/run.h"
 #include "tessera/exchange/import.h"
 #include "tests/exchange/made_profile.h"

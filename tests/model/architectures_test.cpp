@@ -59,6 +59,11 @@ TEST_CASE("a configuration of weights that fit nowhere, or that are not built, i
         {R"({"model_type": "internlm3", "bias": true})", "must be the same"},
         {R"({"model_type": "phi", "qk_layernorm": true, "head_dim": 32})", "must be hidden_size"},
         {R"({"model_type": "deepseek_v2", "n_shared_experts": 0, "mlp_bias": true})", "a bias"},
+        {R"({"model_type": "nemotron_h", "hybrid_override_pattern": "M-x"})", "must be linear_att"},
+        {R"({"model_type": "nemotron_h", "num_hidden_layers": 5})", "names 4 blocks"},
+        {R"({"model_type": "deepseek_v32", "q_lora_rank": null})", "indexers read such queries"},
+        {R"({"model_type": "glm_moe_dsa", "indexer_types": ["full"]})", "must name 78 blocks"},
+        {R"({"model_type": "longformer", "attention_window": [512, 256]})", "12 times the same"},
         {R"({"model_type": "mvp", "use_prompt": true})", "prompts are not built"},
         {R"({"model_type": "mpnet", "relative_attention_num_buckets": 16})", "must be 32 to"},
         {R"({"model_type": "deberta-v2", "pos_att_type": ["c2c"]})", "pos_att_type must be"}}) {
@@ -87,6 +92,7 @@ TEST_CASE("what the configuration classes of transformers refuse is refused, bey
         {R"({"model_type": "llama4_text", "no_rope_layers": [1]})", "a list of 48 numbers"},
         {R"({"architectures": ["T5EncoderModel"], "is_decoder": true})", "an encoder alone"},
         {R"({"model_type": "mellum", "num_mtp_layers": 2})", "must be 0 or 1"},
+        {R"({"architectures": ["NemotronHForTokenClassification"]})", "names NemotronHFor"},
         {R"({"architectures": ["NanoChatForTokenClassification"]})", "names NanoChatFor"}}) {
     const auto model = parse_model(text, "config.json");
     INFO(text << "\n" << model.status().message());
@@ -129,6 +135,36 @@ TEST_CASE("a flag that is null is false, as Python takes it, and a null head_dim
         count(R"({"model_type": "falcon", "multi_query": false})"));
   CHECK(count(R"({"model_type": "ernie4_5", "head_dim": null})") ==
         count(R"({"model_type": "ernie4_5", "head_dim": 64})"));
+}
+
+TEST_CASE("models whose attention transformers does not fuse say what is not counted",
+          "[model][cost]") {
+  for (const char* type : {"bloom", "gpt_oss", "xglm", "t5", "mpnet", "deberta-v2"}) {
+    const std::string text = std::string(R"({"model_type": ")") + type + R"("})";
+    const Model model = test::require_value(parse_model(text, "config.json"));
+    INFO(type);
+    CHECK(model.cost_note.find("MiB per block and sequence") != std::string::npos);
+  }
+  CHECK(test::require_value(parse_model(R"({"model_type": "llama"})", "c")).cost_note.empty());
+}
+
+TEST_CASE("a window of LED may be listed for each block, as it was published", "[model]") {
+  const char* const text = R"({"model_type": "led", "attention_window": [64, 64],
+      "encoder_layers": 2})";
+  const Model model = test::require_value(parse_model(text, "config.json"));
+  const ModuleId attention = model.find_module("led.encoder.layers.0.self_attn");
+  REQUIRE(attention.valid());
+  CHECK(model.module(attention).cost.attention.window == 32);
+}
+
+TEST_CASE("a width of Mamba's state that the file states beats the expanded one", "[model]") {
+  const auto count = [](const char* text) {
+    return test::require_value(parse_model(text, "config.json")).parameter_count();
+  };
+  CHECK(count(R"({"model_type": "mamba", "intermediate_size": 1536})") ==
+        count(R"({"model_type": "mamba"})"));
+  CHECK(count(R"({"model_type": "mamba", "intermediate_size": 768})") ==
+        count(R"({"model_type": "mamba", "expand": 1})"));
 }
 
 TEST_CASE("a classifier without num_labels has as many labels as its configuration class",

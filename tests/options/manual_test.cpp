@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/model/config_keys.h"
+#include "engine/architectures/config_keys.h"
 #include "tessera/scheme.h"
 #include "tessera/training.h"
 

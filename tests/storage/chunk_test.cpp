@@ -17,7 +17,7 @@ constexpr Time last_time = std::numeric_limits<Time>::max();
 std::vector<SpanEntry> random_spans(Random& random, std::int64_t count_max) {
   std::vector<SpanEntry> spans(static_cast<std::size_t>(1 + random.below(count_max)));
   for (SpanEntry& span : spans) {
-    span.op = static_cast<std::int32_t>(random.next());
+    span.op = static_cast<std::int32_t>(random.next() >> 33);  // ids are not negative
     // Shifted down to a width of 0 to 63 bits: nothing says that times are sensible.
     for (Time* time : {&span.begin, &span.ready, &span.end}) {
       *time = static_cast<Time>(random.next()) >> random.below(64);
@@ -127,6 +127,14 @@ TEST_CASE("an impossible count is refused before anything is read", "[storage][c
     Lane lane;
     CHECK(decode_spans(header, data, first_time, last_time, lane).code() == Code::corrupt);
   }
+}
+
+TEST_CASE("a negative op of an old chunk is refused", "[storage][chunk]") {
+  ChunkHeader header{1, 2, 3};
+  std::vector<std::uint8_t> data;
+  encode_spans(std::vector<SpanEntry>{{-1, 2, 3, 4}}, header, data);
+  Lane lane;
+  CHECK(decode_spans(header, data, first_time, last_time, lane).code() == Code::corrupt);
 }
 
 }  // namespace

@@ -226,5 +226,20 @@ TEST_CASE("damaged spans are named, and reading them is harmless", "[storage][ch
   CHECK(refused > 300);
 }
 
+TEST_CASE("a negative id of an operation is refused", "[storage][spans]") {
+  KnownOps ops;
+  TraceOp op{};
+  op.id = -1;
+  ops.add(op, true);
+  SpanEncoder encoder(ops);
+  PackedSpans packed;
+  packed.header = {0, all_streams, 0};
+  encoder.encode(run_of({{-1, 0, 0, 5}}), true, packed.header, packed.data);
+  const auto no_model = [](auto...) { return Result(std::shared_ptr<const SpanColumns>()); };
+  const auto spans = decode_shared_spans(packed.header, packed.data, 0, no_model);
+  CHECK(spans.status().code() == Code::corrupt);
+  CHECK(spans.status().message().find("id is impossible") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tessera::storage

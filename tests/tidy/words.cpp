@@ -52,7 +52,7 @@ const std::vector<WordRule>& word_rules() {
        {},
        {"cli/", "tests/options/manual_test.cpp", "tests/analysis/mutation_test.cpp",
         "tests/backends/cuda/clean_runs_test.cpp", "tests/deepspeed/published_test.cpp",
-        "tests/fuzz/fuzz_test.cpp", "tests/mutated_json.h"}},
+        "tests/fuzz/fuzz_test.cpp", "tests/inspector/app/layout_test.cpp", "tests/mutated_json.h"}},
       {R"(\b(std::)?(_?exit|quick_exit)\s*\()", "libraries return a Status", libraries},
       {R"(\b(std::)?(printf|fprintf|puts|fputs|putchar)\s*\(|\bstd::c(out|err|log)\b|\bfmt::print)",
        "libraries return a Status, they do not print",

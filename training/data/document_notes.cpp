@@ -41,6 +41,12 @@ std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::stri
                     "they are taken for what they say, not for text",
                     source, notes.with_marks));
   }
+  if (notes.out_of_turn > 0) {
+    warnings.push_back(fmt::format(
+        "{}: chats in which user and assistant do not take turns, behind a system message if any: "
+        "{}; they are written as they are, as the model may never have seen them",
+        source, notes.out_of_turn));
+  }
   return warnings;
 }
 

@@ -172,6 +172,15 @@ Result<std::vector<Message>> messages_of(const json& given, const std::string& w
   return out;
 }
 
+// Of the templates that models bring with them most refuse any other order.
+bool take_turns(const std::vector<Message>& messages) {
+  const std::size_t first = messages.front().role == "system" ? 1 : 0;
+  for (std::size_t k = first; k < messages.size(); ++k) {
+    if (messages[k].role != ((k - first) % 2 == 0 ? "user" : "assistant")) return false;
+  }
+  return true;
+}
+
 void note_messages(const std::vector<Message>& messages, const Turns& turns, DocumentNotes& notes) {
   const auto is_empty = [&](const Message& message) {
     return message.learned && (turns.trims ? trimmed(message.content) : message.content).empty();
@@ -182,6 +191,7 @@ void note_messages(const std::vector<Message>& messages, const Turns& turns, Doc
     });
   };
   notes.without_answer += std::any_of(messages.begin(), messages.end(), is_empty) ? 1 : 0;
+  notes.out_of_turn += take_turns(messages) ? 0 : 1;
   notes.with_marks += std::any_of(messages.begin(), messages.end(), has_marks) ? 1 : 0;
 }
 
@@ -300,6 +310,7 @@ Result<Document> document_of(const json& line, const DocumentOptions& options,
   if (!line.contains(options.key)) return unknown_keys(line, options, where);
   TESSERA_ASSIGN(const std::string all, text_at(line, options.key.c_str(), where));
   note_unread(line, {options.key}, notes);
+  ++notes.texts;
   DocumentMaker maker(options, where);
   maker.token(options.begin_of_text, false);
   maker.text(all, true);

@@ -17,6 +17,7 @@
 
 #include "engine/text/text_file.h"
 #include "tessera/documents.h"
+#include "training/data/megatron_index.h"
 #include "training/data/token_formats.h"
 
 namespace tessera {
@@ -86,6 +87,10 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
     std::vector<std::string> warnings = warnings_of(notes, path);
     if (options.documents.chat != ChatTemplate::none && notes.chats == 0) {
       warnings.push_back(path + ": has no chats, so none of it is written by the chat template");
+    }
+    if (options.documents.key != DocumentOptions().key && notes.texts == 0) {
+      warnings.push_back(
+          fmt::format("{}: no line is a text with the key {}", path, options.documents.key));
     }
     return of_documents(documents, path, std::move(warnings));
   }

@@ -36,6 +36,7 @@ struct Tokenizer::State {
   Status read_model(const Json& json);
   Status read_post_processor(const Json& json);
   Status read_template(const Json& json);
+  Status surround(const Json& id, bool after);
   Status encode_text(const tokens::Piece& raw, std::vector<std::int32_t>& ids) const;
 };
 
@@ -59,17 +60,31 @@ Status Tokenizer::State::read_model(const Json& json) {
 
 // Tokens before and behind the sequence A.
 Status Tokenizer::State::read_template(const Json& json) {
-  bool after = false;
+  int sequences = 0;
   for (const Json& part : json.at("single")) {
     if (part.contains("Sequence")) {
-      after = true;
+      if (part["Sequence"].at("id") == "A") ++sequences;
       continue;
     }
     const auto name = part.at("SpecialToken").at("id").get<std::string>();
     for (const Json& id : json.at("special_tokens").at(name).at("ids")) {
-      (after ? behind : before).push_back(id.get<std::int32_t>());
+      TESSERA_TRY(surround(id, sequences > 0));
     }
   }
+  if (sequences == 1) return {};
+  return Status(Code::not_supported,
+                fmt::format("post_processor TemplateProcessing has the text {} times in single: "
+                            "once is supported",
+                            sequences));
+}
+
+Status Tokenizer::State::surround(const Json& id, bool after) {
+  if (!id.is_number_integer() || all.text(id.get<std::int32_t>()) == nullptr) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("post_processor adds token {}, which the vocabulary has not", shown_value(id)));
+  }
+  (after ? behind : before).push_back(id.get<std::int32_t>());
   return {};
 }
 
@@ -83,9 +98,8 @@ Status Tokenizer::State::read_post_processor(const Json& json) {
     return {};
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
-    before.push_back(json.at("cls").at(1).get<std::int32_t>());
-    behind.push_back(json.at("sep").at(1).get<std::int32_t>());
-    return {};
+    TESSERA_TRY(surround(json.at("cls").at(1), false));
+    return surround(json.at("sep").at(1), true);
   }
   return Status(Code::not_supported,
                 fmt::format("post_processor {} is not known: known are TemplateProcessing, "

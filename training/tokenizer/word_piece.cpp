@@ -17,7 +17,12 @@ class WordPiece final : public PieceModel {
       TESSERA_TRY(vocabulary_.add(token, id));
     }
     prefix_ = json.value("continuing_subword_prefix", std::string("##"));
-    longest_ = json.value("max_input_chars_per_word", std::size_t{100});
+    const auto longest = json.value("max_input_chars_per_word", std::int64_t{100});
+    if (longest < 0) {
+      return Status(Code::invalid_argument,
+                    fmt::format("max_input_chars_per_word is {}, must be 0 or more", longest));
+    }
+    longest_ = static_cast<std::size_t>(longest);
     const auto unknown = json.value("unk_token", std::string("[UNK]"));
     unknown_ = vocabulary_.find(unknown);
     if (unknown_ >= 0) return {};

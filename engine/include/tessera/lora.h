@@ -49,6 +49,10 @@ Result<Model> with_lora(const Model& model, const LoraOptions& options);
 /// Whether that parameter belongs to an adapter.
 bool is_adapter(const Parameter& parameter);
 
+/// "" or one sentence: adapters whose rank is above a side of the matrix that they change, where a
+/// lower rank can say the same with fewer elements. `model` has the adapters.
+std::string rank_note(const Model& model);
+
 /// Writes the model without adapters, W + scale B A, from a file of all weights, tensor by tensor
 /// in float32, rounded to `dtype` at last: float32, bfloat16 or float16. `model` has the adapters,
 /// or not. Fails: what reading and writing safetensors fail with; corrupt (half an adapter, other

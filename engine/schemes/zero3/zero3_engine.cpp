@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/schemes/zero3/parameters/marks.h"
+#include "engine/schemes/zero3/without_effect.h"
 
 namespace tessera {
 
@@ -181,6 +182,7 @@ std::vector<UnitInfo> Zero3Engine::units() const {
 
 std::vector<std::string> Zero3Engine::warnings() const {
   std::vector<std::string> all = parts_.states.warnings();
+  for (std::string& idle : without_effect(parts_)) all.push_back(std::move(idle));
   if (asked_for_no_sync_) {
     all.emplace_back("gradients are kept as partitions only: every micro-batch reduces them");
   }

@@ -2,6 +2,7 @@
 // Windows of every size and scale: no text lies on another, and every frame is bounded effort.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "inspector/app/shell.h"
 #include "inspector/render/headless.h"
 #include "tests/inspector/made_trace.h"
+#include "tests/random.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera::inspector {
@@ -119,6 +121,34 @@ TEST_CASE("no text lies on another in any panel at any size and scale", "[.every
     for (const auto& [width, height] : sizes) {
       for (const float scale : scales) check_layout(gpt2, row.name, width, height, scale);
     }
+  }
+}
+
+/// A number of the environment, or else `usual`.
+std::int64_t number_of(const char* name, std::int64_t usual) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? usual : std::stoll(text);
+}
+
+TEST_CASE("no text lies on another at random sizes and scales", "[inspector][layout]") {
+  const std::int64_t seed = number_of("TESSERA_LAYOUT_SEED", 1);
+  const std::int64_t count = number_of("TESSERA_LAYOUTS", 20);
+  const char* const names[] = {"gpt2-8-h100", "straggler-16384", "torch-fsdp2", "offload-nvme",
+                               "out-of-memory"};
+  for (std::int64_t number = seed; number < seed + count; ++number) {
+    test::Random random(static_cast<std::uint64_t>(number));
+    INFO("TESSERA_LAYOUT_SEED=" << number << " TESSERA_LAYOUTS=1");
+    // Small windows are where room is short.
+    const auto most = static_cast<int>(random.chance(70) ? 1600 : 4400);
+    const int width = 200 + static_cast<int>(random.below(most));
+    const int height = 150 + static_cast<int>(random.below(most / 2));
+    const auto scale = static_cast<float>(50 + random.below(251)) / 100;
+    const auto rows = panel_rows();
+    const char* const panel = rows[static_cast<std::size_t>(random.below(std::ssize(rows)))].name;
+    const std::string name = names[random.below(std::ssize(names))];
+    INFO(name);
+    check_layout(std::string(TESSERA_SOURCE_DIR) + "/traces/" + name + ".tessera", panel, width,
+                 height, scale);
   }
 }
 

@@ -2,6 +2,8 @@
 // What panels say at first, and what one finds out by a click.
 #include <filesystem>
 
+#include "query/query.h"
+#include "query/text.h"
 #include "tests/inspector/app/session.h"
 #include "tests/inspector/made_trace.h"
 #include "tests/temporary_folder.h"
@@ -37,6 +39,75 @@ TEST_CASE("communication is of the step in view, by group, by unit or of all ope
   CHECK(session.state().panel == "all");
   REQUIRE(session.state().selection);
   CHECK(session.app->model().op(session.state().selection->op).phase == Phase::backward);
+}
+
+std::string copied_by(Session& session, const std::string& button) {
+  session.click(button);
+  std::string copied;
+  session.screen.step([&](Surface& ui) {
+    session.app->draw(ui);
+    copied = ImGui::GetClipboardText();
+  });
+  return copied;
+}
+
+std::vector<std::string> first_row(const std::string& sql) {
+  auto query = query::Query::open(bundled_trace);
+  REQUIRE(query.ok());
+  std::vector<std::string> first;
+  const auto status = query->run(sql, {.columns = [](const auto&) {},
+                                       .row =
+                                           [&](const std::vector<query::Value>& row) {
+                                             if (!first.empty()) return;
+                                             for (const auto& v : row)
+                                               first.push_back(query::text_of(v));
+                                           }});
+  INFO(sql << status.message());
+  REQUIRE(status.ok());
+  return first;
+}
+
+TEST_CASE("a query that was copied has the figures of the panel",
+          "[inspector][app][communication]") {
+  Session session({.panel = "communication"});
+  session.click("communication/run");
+  for (const char* by : {"communication/by group", "communication/by unit"}) {
+    session.click(by);
+    const std::vector<std::string> row = first_row(copied_by(session, "communication/copy sql"));
+    const std::string csv = copied_by(session, "communication/copy");
+    REQUIRE(row.size() > 5);
+    std::string sums;  // bytes, duration, wait, transfer, exposed
+    for (auto cell = row.end() - 5; cell != row.end(); ++cell) sums += "," + *cell;
+    INFO(csv << "has no " << sums);
+    CHECK(csv.find(sums + ",") != std::string::npos);
+  }
+  session.click("communication/by operation");
+  CHECK_FALSE(first_row(copied_by(session, "communication/copy sql")).empty());
+  session.click("communication/0");
+  REQUIRE(session.state().selection);
+  std::string copied;
+  session.screen.step([&](Surface& ui) {
+    session.app->take_along().copy_sql(session.state());
+    session.app->draw(ui);
+    copied = ImGui::GetClipboardText();
+  });
+  CHECK(first_row(copied).at(1) == std::to_string(session.state().selection->op));
+}
+
+TEST_CASE("rates of a simulated run stand beside what links carry",
+          "[inspector][app][communication]") {
+  Session session({.panel = "communication"}, 1280, 720,
+                  std::string(TESSERA_SOURCE_DIR) + "/traces/straggler-16384.tessera");
+  const std::string row = session.state().fields.at("communication/0");
+  CHECK(row == "all_gather 1.61 s exposed, 3.37 GB/s of 400 GB/s");
+}
+
+TEST_CASE("ranks that behave alike are classes", "[inspector][app]") {
+  Session session({.panel = "overview"}, 1280, 720,
+                  std::string(TESSERA_SOURCE_DIR) + "/traces/straggler-16384.tessera");
+  const auto& fields = session.state().fields;
+  CHECK(fields.at("overview/class/0") == "16,383 ranks: as usual");
+  CHECK(fields.at("overview/class/1").starts_with("rank 5120: computes longer"));
 }
 
 TEST_CASE("the overview names what is wrong, and a click says more", "[inspector][app]") {

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "inspector/widgets/op_text.h"
+
 namespace tessera::inspector {
 namespace {
 
@@ -38,6 +40,15 @@ TEST_CASE("moments have the digits that tell them apart in what is shown", "[ins
   CHECK(format_moment(37'500'000, 14'000'000) == "37.5 ms");
   CHECK(format_moment(0, 14'000'000) == "0 ns");
   CHECK(format_moment(1'234, 10) == "1,234 ns");
+}
+
+TEST_CASE("what an import is from has names of its own", "[inspector][format]") {
+  storage::OpRow op;
+  op.label = "FSDP::pre_forward (layers.0)";
+  CHECK(foreign_name({.backend = "import"}, op) == op.label);
+  CHECK(foreign_name({.backend = "simulator"}, op).empty());
+  op.kind = OpKind::all_gather;
+  CHECK(foreign_name({.backend = "import"}, op).empty());
 }
 
 }  // namespace

@@ -56,6 +56,13 @@ TEST_CASE("a bad profile is refused by key", "[stack]") {
   CHECK(load_profile("no-such-profile").status().message().find("eager") != std::string::npos);
   CHECK(profile_of(R"({"loss": "none"})").status().message().find("loss must be one of eager") !=
         std::string::npos);
+  for (const char* version : {"0", "2", "1.5", "null", R"("1")"}) {
+    const std::string json = R"({"tessera_profile": )" + std::string(version) + "}";
+    CHECK(profile_of(json).status().message().find("tessera_profile must be ") !=
+          std::string::npos);
+  }
+  CHECK(profile_of(R"({"parts": null})").status().message().find("parts must be an object") !=
+        std::string::npos);
   CHECK(profile_of(R"({"contention": 2})").status().message().find("contention") !=
         std::string::npos);
   CHECK(profile_of(R"({"begins_with": "mine"})").status().code() == Code::invalid_argument);

@@ -85,11 +85,17 @@ std::string llm_c(std::int64_t magic, std::int64_t version, std::int64_t tokens)
   return header;
 }
 
-// Lengths of sequences and borders of documents behind the header that is read.
-std::string megatron_index(std::int64_t dtype, std::int64_t version = 1) {
-  return std::string("MMIDIDX\0\0", 9) + little_endian({version}, 8) + little_endian({dtype}, 1) +
-         little_endian({2, 3}, 8) + little_endian({3, 1}, 4) + little_endian({0, 6}, 8) +
-         little_endian({0, 1, 2}, 8);
+// Of four tokens in two sequences.
+struct MegatronTables {
+  std::vector<std::int64_t> lengths = {3, 1}, places = {0, 6}, borders = {0, 1, 2};
+};
+
+std::string megatron_index(std::int64_t dtype, const MegatronTables& tables = {}) {
+  const auto count = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
+  return std::string("MMIDIDX\0\0", 9) + little_endian({1}, 8) + little_endian({dtype}, 1) +
+         little_endian({count(tables.lengths), count(tables.borders)}, 8) +
+         little_endian(tables.lengths, 4) + little_endian(tables.places, 8) +
+         little_endian(tables.borders, 8);
 }
 
 }  // namespace
@@ -108,9 +114,10 @@ TEST_CASE("files of llm.c and Megatron are known by what they begin with and wha
   };
   check(written("gpt2.bin", llm_c(20240520, 1, 4) + little_endian(tokens, 2)), 0);
   check(written("llama3.bin", llm_c(20240801, 7, 4) + little_endian(tokens, 4)), 0);
-  for (const auto& [dtype, width] : std::map<int, std::size_t>{{8, 2}, {4, 4}}) {
-    written("megatron.idx", megatron_index(dtype));
-    const std::string bin = written("megatron.bin", little_endian(tokens, width));
+  for (const auto& [dtype, width] : std::map<int, std::int64_t>{{8, 2}, {4, 4}}) {
+    written("megatron.idx", megatron_index(dtype, {.places = {0, 3 * width}}));
+    const std::string bin =
+        written("megatron.bin", little_endian(tokens, static_cast<std::size_t>(width)));
     check(bin, 2);
     check(bin.substr(0, bin.size() - 3) + "idx", 2);
   }
@@ -131,6 +138,32 @@ TEST_CASE("files of llm.c and Megatron are known by what they begin with and wha
         std::string::npos);
   CHECK(said(written("alone.bin", "12345678"), TokenFormat::megatron)
             .find("alone.idx: cannot be read") != std::string::npos);
+}
+
+TEST_CASE("an index of Megatron that is damaged or of other tokens is refused", "[corpus]") {
+  const std::string bin = written("index.bin", little_endian({5, 300, 70, 1}, 2));
+  const auto said = [&](const std::string& index) {
+    written("index.idx", index);
+    return Corpus::open(bin, {.vocabulary = 301}).status().message();
+  };
+  const auto says = [&](const MegatronTables& tables, const std::string& what) {
+    const std::string sentence = said(megatron_index(8, tables));
+    INFO(sentence);
+    CHECK(sentence.find("index.idx: " + what + ": it is damaged") != std::string::npos);
+  };
+  REQUIRE(said(megatron_index(8)).empty());
+  says({.lengths = {-3, 7}}, "sequence 0 has -3 tokens");
+  says({.places = {6, 0}}, "sequence 0 begins at byte 6 instead of 0");
+  says({.places = {0, -6}}, "sequence 1 begins at byte -6 instead of 6");
+  says({.lengths = {3, 2}}, "its sequences end at byte 10, but " + bin + " has 8 bytes");
+  says({.borders = {0, 3, 2}}, "document 1 begins with sequence 3");
+  says({.borders = {0, 2, 1}}, "document 2 begins with sequence 1");
+  says({.borders = {1, 2}}, "document 0 begins with sequence 1");
+  says({.borders = {}}, "says that there are 2 sequences and 0 borders, but has 58 bytes");
+  const std::string whole = megatron_index(8);
+  CHECK(said(whole.substr(0, whole.size() - 1)).find("but has 81 bytes: it is damaged") !=
+        std::string::npos);
+  CHECK(said(whole + std::string(2, '\0')).find("has modes of sequences") != std::string::npos);
 }
 
 TEST_CASE("what a file's content contradicts is not taken for what its name says", "[corpus]") {

@@ -73,6 +73,29 @@ TEST_CASE("an added token does not take the number of another", "[tokenizer][err
         "test: added token \"<|end|>\" has the number 0, which is that of \"a\"");
 }
 
+TEST_CASE("a post-processor that leaves out the text or adds no token is refused",
+          "[tokenizer][errors]") {
+  const auto said = [](const std::string& processor) {
+    return refused(R"({"post_processor": {"type": )" + processor +
+                   R"(}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  };
+  const auto single = [&](const std::string& parts) {
+    return said(R"("TemplateProcessing", "single": [)" + parts +
+                R"(], "special_tokens": {"<s>": {"id": "<s>", "ids": [7], "tokens": ["<s>"]}})");
+  };
+  const std::string a = R"({"Sequence": {"id": "A", "type_id": 0}})";
+  const std::string times = "test: post_processor TemplateProcessing has the text ";
+  CHECK(single("") == times + "0 times in single: once is supported");
+  CHECK(single(R"({"Sequence": {"id": "B", "type_id": 0}})").starts_with(times + "0 times"));
+  CHECK(single(a + "," + a).starts_with(times + "2 times"));
+  const std::string adds = "test: post_processor adds token 7, which the vocabulary has not";
+  CHECK(single(a + R"(, {"SpecialToken": {"id": "<s>", "type_id": 0}})") == adds);
+  CHECK(said(R"("BertProcessing", "cls": ["<s>", 7], "sep": ["<s>", 0])") == adds);
+  CHECK(refused(R"({"model": {"type": "WordPiece", "vocab": {"[UNK]": 0},
+      "max_input_chars_per_word": -1}})") ==
+        "test: max_input_chars_per_word is -1, must be 0 or more");
+}
+
 TEST_CASE("pieces of a unigram model are the likeliest, unknown ones are bytes or one token",
           "[tokenizer]") {
   const std::string rest = R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",

@@ -53,7 +53,9 @@ struct DocumentNotes {
   std::map<std::string, std::int64_t> unread;  // keys that mean nothing here, and in how many lines
   std::int64_t without_answer = 0;  // documents with an answer of which only the end is learned
   std::int64_t with_marks = 0;      // documents with tokens of the template in a message's text
+  std::int64_t out_of_turn = 0;     // chats in which user and assistant do not take turns
   std::int64_t chats = 0;           // documents that the template was used for
+  std::int64_t texts = 0;           // documents that are the text of DocumentOptions::key
 };
 
 /// One line of JSON; `where` names it in messages. `notes`: gets what is worth a warning. Fails:

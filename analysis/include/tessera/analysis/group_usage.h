@@ -42,6 +42,7 @@ struct GroupUsage {
   Time exposed = 0;                // sum: parts of both in which the rank computes nothing
   double algorithm_bandwidth = 0;  // median over the spans
   double bus_bandwidth = 0;        // median over the spans
+  double link_bandwidth = 0;       // what the links of a process group carry, if that is known
   std::int32_t costliest = -1;     // the op with the longest exposed part, or else the longest
 };
 
@@ -54,6 +55,7 @@ std::vector<GroupUsage> group_usage(const Trace& trace, Lanes lanes, Lanes compu
 struct TransferPoint {
   Bytes bytes{};
   double bus_bandwidth = 0;
+  double link_bandwidth = 0;  // as above
   OpKind kind = OpKind::all_gather;
   std::int32_t op = 0;
 };

@@ -19,9 +19,18 @@
 namespace tessera::analysis {
 
 /// Columns of `rank_step`: ns, `peak_memory` bytes (the step's highest allocated). `transfer`:
-/// inside collectives after their last member has arrived, so it tells slow links.
-enum class Metric : std::uint8_t { step_time, compute, exposed, wait, peak_memory, transfer };
-inline constexpr int metric_count = 6;
+/// inside collectives after their last member has arrived, so it tells slow links. `other`: what
+/// neither compute nor an exposed collective explains, so the host, its optimizer, copies, files.
+enum class Metric : std::uint8_t {
+  step_time,
+  compute,
+  exposed,
+  wait,
+  peak_memory,
+  transfer,
+  other
+};
+inline constexpr int metric_count = 7;
 
 class MetricTable {
  public:

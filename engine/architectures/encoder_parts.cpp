@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/architectures/encoder_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/architectures/family.h"
+#include "engine/architectures/hugging_face.h"
+
+namespace tessera {
+
+namespace {
+
+// Of "n_heads|num_attention_heads": the one that the file has, or the first.
+std::string written(const JsonReader& config, const std::string& names) {
+  const auto bar = names.find('|');
+  if (bar == std::string::npos) return names;
+  const std::string second = names.substr(bar + 1);
+  return config.json().contains(second) ? second : names.substr(0, bar);
+}
+
+}  // namespace
+
+std::int64_t blocks_of(JsonReader& config, const char* key, std::int64_t otherwise) {
+  constexpr std::int64_t most = 100'000;
+  const std::int64_t blocks = integer_of(config, key, 1, otherwise);
+  if (blocks <= most) return blocks;
+  config.fail(written(config, key), fmt::format("is {}, more than {}", blocks, most));
+  return 1;
+}
+
+std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwise,
+                      const char* width_key, std::int64_t width) {
+  const std::int64_t heads = integer_of(config, key, 1, otherwise);
+  if (width % heads != 0) {
+    config.fail(written(config, width_key),
+                fmt::format("{} is not a multiple of {} {}", width, written(config, key), heads));
+    return 1;
+  }
+  return heads;
+}
+
+std::int64_t window_of(JsonReader& config, std::int64_t layers) {
+  if (!config.has("attention_window") || !config.json()["attention_window"].is_array()) {
+    return config.integer("attention_window", 2, 512) / 2;
+  }
+  const nlohmann::json& list = config.json()["attention_window"];
+  const bool same = list.size() == static_cast<std::size_t>(layers) &&
+                    std::all_of(list.begin(), list.end(), [&](const nlohmann::json& each) {
+                      return each.is_number_unsigned() && each == list[0];
+                    });
+  if (same && list[0].get<std::int64_t>() >= 2) return list[0].get<std::int64_t>() / 2;
+  config.fail("attention_window",
+              fmt::format("must be a number above 1, or {} times the same", layers));
+  return 0;
+}
+
+double probability_of(JsonReader& config, const char* key, double otherwise) {
+  if (!config.has(key)) return otherwise;
+  const nlohmann::json& value = config.json()[key];
+  const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
+  if (!good) config.fail(key, "must be a number from 0 to 1");
+  return good ? value.get<double>() : otherwise;
+}
+
+DType encoder_dtype(JsonReader& config) { return config_dtype(config); }
+
+void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads,
+                      std::int64_t width) {
+  model.sequence_length_max = positions;
+  model.attention_heads = heads;
+  model.key_value_heads = heads;
+  model.head_dim = width / heads;
+  model.mathematics.refused.push_back(
+      fmt::format("real training knows {}, and no encoders", trained_families));
+}
+
+void add_note(Model& model, const std::string& sentence) {
+  model.cost_note += (model.cost_note.empty() ? "" : "; ") + sentence;
+}
+
+std::string unfused_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double mebi = 1024.0 * 1024;
+  constexpr double length = 1024, bytes = 6;  // a score in float32 and one in the model's dtype
+  return fmt::format(
+      "activations are counted as with fused attention, which transformers does not have for {}: "
+      "its own code keeps scores or their bias, too, about {:.0f} MiB per block and sequence of "
+      "{:.0f} tokens "
+      "and four times as much for twice the length",
+      model_type, bytes * static_cast<double>(heads) * length * length / mebi, length);
+}
+
+void fix_length(ModuleCost& cost, std::int64_t tokens) {
+  for (Polynomial* each : {&cost.matmul_flops, &cost.attention_flops, &cost.elementwise_bytes,
+                           &cost.activation_bytes}) {
+    *each = {each->at(tokens), 0, 0};
+  }
+  // Shapes of kernels are told by tokens of the sequence, which these are not.
+  cost.linears.clear();
+  cost.attention.heads = 0;
+  cost.dropout = 0;
+}
+
+Result<Model> checked(Model model, JsonReader& config) {
+  TESSERA_TRY(check_size(model, config.source()));
+  return model;
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families of published models: a row of a table each.
+//
+// Defaults are those of the transformers config classes (5.x); checkpoints leave out what equals
+// them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model/blueprint.h"
+#include "engine/text/json_reader.h"
+
+namespace tessera {
+
+/// Which blocks attend to a part of what lies before them.
+enum class WindowStyle {
+  none,
+  all,      // `sliding_window`
+  after,    // blocks from `max_window_layers` on, if `use_sliding_window`
+  chosen,   // all, if `use_sliding_window`
+  pattern,  // all but each `every`th
+  first,    // all but the first of each `every`
+  chunks,   // the same, in chunks that do not slide
+  listed,   // those that `layer_types` names
+};
+
+struct WindowDefaults {
+  WindowStyle style = WindowStyle::none;
+  std::int64_t width = 0;  // 0: none unless it is given
+  std::int64_t every = 0;
+};
+
+struct Family {
+  std::string model_type;
+  std::string causal = {};  // class of the causal language model, prefix and "ForCausalLM" if empty
+  std::string other_names = {};  // further classes and model types of the same, separated by spaces
+  Blueprint blueprint = {};
+  std::string attention_bias = {};  // roles that `attention_bias` gives a bias
+  bool biased = false;              // its default
+  bool mlp_bias = false;            // whether there is such a key
+  WindowDefaults windows = {};
+  bool trains = false;  // real training knows it
+  /// What the family reads beyond sizes; null: nothing.
+  void (*read)(JsonReader& config, Blueprint& out) = nullptr;
+  /// What real training needs to know beyond keys that all families share; null: nothing.
+  void (*compute)(JsonReader& config, const Blueprint& b, Model& out) = nullptr;
+  double rotary_base = 10000;
+};
+
+/// Keys of GPT-NeoX and BioGPT.
+inline constexpr SizeKeys neox_keys{
+    .key_value_heads = "", .head_dim = "", .epsilon = "layer_norm_eps"};
+
+/// Those whose row says `trains`, in words.
+constexpr const char* trained_families =
+    "GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, SmolLM3, Phi-3, Gemma 1 to 3 and OLMo 2";
+
+const std::vector<Family>& dense_families();
+const std::vector<Family>& gpt_families();
+const std::vector<Family>& plain_families();
+const std::vector<Family>& normed_families();
+const std::vector<Family>& expert_families();
+const std::vector<Family>& latent_families();
+const std::vector<Family>& routed_families();
+const std::vector<Family>& state_space_families();
+const std::vector<Family>& linear_attention_families();
+const std::vector<Family>& windowed_families();
+
+/// A model that is no decoder alone.
+struct EncoderFamily {
+  std::string model_type, prefix;
+  std::string heads;  // classes, without the prefix, separated by spaces
+  /// `head` is one of `heads`.
+  std::function<Result<Model>(JsonReader& config, const std::string& head, const std::string& name)>
+      build;
+};
+
+const std::vector<EncoderFamily>& encoder_families();
+const std::vector<EncoderFamily>& bart_families();
+
+/// The integer at the first key of `keys` ("n_embd|hidden_size") that is there.
+std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_t least,
+                        std::int64_t otherwise);
+/// Whether what blocks add is dropped out, by a key of probability.
+bool drops(JsonReader& config, const char* key, double otherwise);
+/// Fails if heads times head_dim is not the width of the model, where a class takes one for the
+/// other: transformers then builds weights that fit nowhere.
+void require_full_heads(JsonReader& config, const Blueprint& b);
+/// The number of classes of a head that classifies.
+std::int64_t labels_of(JsonReader& config);
+/// Whether experts are two tensors, as transformers 5 keeps them, or a module each.
+bool fused_experts(JsonReader& config);
+
+/// A decoder of `family`; `suffix` says its head: "ForCausalLM", "Model", ...
+Result<Model> decoder_model(const Family& family, const std::string& suffix, JsonReader& config,
+                            const std::string& name);
+
+}  // namespace tessera

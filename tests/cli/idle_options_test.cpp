@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of a simulated run that would do nothing are refused, and a run needs no trace.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "tests/cli/program.h"
+
+namespace tessera::test {
+namespace {
+
+const std::string simulate_gpt = "simulate '" + example_model("gpt-tiny") + "' --steps 2 ";
+
+void check_idle(const std::string& options, const std::string& why) {
+  const ProgramRun run = run_tessera(simulate_gpt + "-o idle.tessera " + options);
+  INFO(options << "\n" << run.messages);
+  CHECK(run.exit_code == 2);
+  CHECK(run.output.empty());
+  CHECK(run.messages.find(why) != std::string::npos);
+  CHECK(std::count(run.messages.begin(), run.messages.end(), '\n') == 1);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "idle.tessera"));
+}
+
+}  // namespace
+
+TEST_CASE("options that would do nothing are refused", "[cli]") {
+  check_idle("--offload-activations 999", "offload_activations 999: gpt-tiny has only ");
+  check_idle("--optimizer-states 0 --optimizer-dtype int8",
+             "--optimizer-dtype means nothing without --optimizer-states 1 or 2");
+  check_idle("--recompute norm,norm", "--recompute 'norm': named twice");
+  check_idle("--max-grad-norm 1e-300", "max_grad_norm: what is so near to 0 would be taken as 0");
+  check_idle("--matmul-dtype bf16 --param-dtype float32", "--matmul-dtype bf16 means nothing");
+  check_idle("--scheme full_shard --keep-low-precision-grads",
+             "--keep-low-precision-grads means nothing where gradients are reduced in float32");
+  CHECK(run_tessera(simulate_gpt + "-q --scheme full_shard --keep-low-precision-grads "
+                                   "--reduce-dtype bf16")
+            .exit_code == 0);
+}
+
+TEST_CASE("without --output a simulated run is reported, and nothing stays", "[cli]") {
+  const std::string temporary = run_folder() + "temporary";
+  std::filesystem::create_directories(temporary);
+  const std::string environment = "TMPDIR='" + temporary + "'";
+  const ProgramRun kept = run_tessera(simulate_gpt + "--json -o kept.tessera");
+  const ProgramRun run = run_tessera(simulate_gpt + "--json", environment);
+  CHECK(run.exit_code == 0);
+  CHECK(run.output == kept.output);
+  const ProgramRun text = run_tessera(simulate_gpt, environment);
+  CHECK(text.output.find("tokens/s") != std::string::npos);
+  CHECK(text.output.find("trace: ") == std::string::npos);
+  CHECK(std::filesystem::is_empty(temporary));
+  const ProgramRun nowhere = run_tessera(simulate_gpt, "TMPDIR=/nowhere");
+  CHECK(nowhere.exit_code == 2);
+  CHECK(nowhere.messages.find("give --output") != std::string::npos);
+}
+
+}  // namespace tessera::test
