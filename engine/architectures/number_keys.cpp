@@ -12,7 +12,7 @@ using Kind = NumberKind;
 
 // Attributes of the configuration classes of transformers 5.23; names that older versions wrote and
 // no class has any more belong to all.
-constexpr NumberKey keys[] = {
+constexpr NumberKey number_keys[] = {
     {"activation", Kind::activation, "falcon distilbert"},
     {"activation_dropout", Kind::share,
      "whisper bart mbart plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm biogpt "
@@ -310,29 +310,29 @@ constexpr SameKeys same_keys[] = {
     {"xlm-roberta-xl", "roberta"},
 };
 
-constexpr std::string_view activations[] = {"gelu",
-                                            "gelu_10",
-                                            "gelu_fast",
-                                            "gelu_new",
-                                            "gelu_python",
-                                            "gelu_accurate",
-                                            "gelu_pytorch_tanh",
-                                            "gelu_python_tanh",
-                                            "laplace",
-                                            "leaky_relu",
-                                            "linear",
-                                            "mish",
-                                            "quick_gelu",
-                                            "relu",
-                                            "relu2",
-                                            "relu6",
-                                            "sigmoid",
-                                            "silu",
-                                            "swish",
-                                            "tanh",
-                                            "prelu",
-                                            "xielu",
-                                            "softplus"};
+constexpr std::string_view known_activations[] = {"gelu",
+                                                  "gelu_10",
+                                                  "gelu_fast",
+                                                  "gelu_new",
+                                                  "gelu_python",
+                                                  "gelu_accurate",
+                                                  "gelu_pytorch_tanh",
+                                                  "gelu_python_tanh",
+                                                  "laplace",
+                                                  "leaky_relu",
+                                                  "linear",
+                                                  "mish",
+                                                  "quick_gelu",
+                                                  "relu",
+                                                  "relu2",
+                                                  "relu6",
+                                                  "sigmoid",
+                                                  "silu",
+                                                  "swish",
+                                                  "tanh",
+                                                  "prelu",
+                                                  "xielu",
+                                                  "softplus"};
 
 // Words that a class takes beside numbers.
 bool in_words(const NumberKey& key, const nlohmann::json& value) {
@@ -344,9 +344,9 @@ bool in_words(const NumberKey& key, const nlohmann::json& value) {
 }  // namespace
 
 const NumberKey* number_key(std::string_view name) {
-  const auto* const found = std::find_if(std::begin(keys), std::end(keys),
+  const auto* const found = std::find_if(std::begin(number_keys), std::end(number_keys),
                                          [&](const NumberKey& key) { return key.name == name; });
-  return found == std::end(keys) ? nullptr : found;
+  return found == std::end(number_keys) ? nullptr : found;
 }
 
 bool belongs_to(const NumberKey& key, std::string_view model_type) {
@@ -358,7 +358,8 @@ bool belongs_to(const NumberKey& key, std::string_view model_type) {
 }
 
 bool is_activation(std::string_view name) {
-  return std::find(std::begin(activations), std::end(activations), name) != std::end(activations);
+  return std::find(std::begin(known_activations), std::end(known_activations), name) !=
+         std::end(known_activations);
 }
 
 const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
