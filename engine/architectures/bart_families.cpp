@@ -221,10 +221,6 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
           }};
 }
 
-}  // namespace
-
-namespace {
-
 // Models of long texts: half of what a token of LED attends to lies on either side; the blocks of
 // the others are counted as windows.
 BartKind led() {

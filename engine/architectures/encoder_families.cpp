@@ -20,14 +20,19 @@ Result<Model> roberta(JsonReader& config, const std::string& head, const std::st
   return build_bert(names, config, head, name);
 }
 
-// RoBERTa's classes under other names.
-EncoderFamily like_roberta(const std::string& model_type, const std::string& heads,
-                           const char* prefix, const char* base) {
-  const BertNames names{.prefix = prefix, .base = base, .embeddings = "word type norm position"};
-  return {model_type, prefix, heads,
+EncoderFamily like_bert(const std::string& model_type, const std::string& heads,
+                        const BertNames& names) {
+  return {model_type, names.prefix, heads,
           [names](JsonReader& config, const std::string& head, const std::string& name) {
             return build_bert(names, config, head, name);
           }};
+}
+
+// RoBERTa's classes under other names.
+EncoderFamily like_roberta(const std::string& model_type, const std::string& heads,
+                           const char* prefix, const char* base) {
+  return like_bert(model_type, heads,
+                   {.prefix = prefix, .base = base, .embeddings = "word type norm position"});
 }
 
 Result<Model> distilbert(JsonReader& config, const std::string& head, const std::string& name) {
@@ -66,14 +71,6 @@ Result<Model> mpnet(JsonReader& config, const std::string& head, const std::stri
                                    .vocabulary = 30527,
                                    .relative = true};
   return build_bert(names, config, head, name);
-}
-
-EncoderFamily like_bert(const std::string& model_type, const std::string& heads,
-                        const BertNames& names) {
-  return {model_type, names.prefix, heads,
-          [names](JsonReader& config, const std::string& head, const std::string& name) {
-            return build_bert(names, config, head, name);
-          }};
 }
 
 constexpr const char* norm_in_front =

@@ -86,12 +86,16 @@ void read_delta(JsonReader& config, Blueprint& b, DeltaStyle style,
       as_double(2 * (2 * key + value) + value + 2 * values + 2 * value) + chunk * as_double(values);
 }
 
-void read_qwen3_next(JsonReader& config, Blueprint& b) {
-  read_delta(config, b, DeltaStyle::two);
-  read_interval(config, b);
+void read_qwen_experts(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
   b.experts.shared = config.integer("shared_expert_intermediate_size", 1, 512);
+}
+
+void read_qwen3_next(JsonReader& config, Blueprint& b) {
+  read_delta(config, b, DeltaStyle::two);
+  read_interval(config, b);
+  read_qwen_experts(config, b);
   read_sparse_step(config, b);
 }
 
@@ -102,9 +106,7 @@ void read_qwen3_5(JsonReader& config, Blueprint& b) {
 
 void read_qwen3_5_moe(JsonReader& config, Blueprint& b) {
   read_qwen3_5(config, b);
-  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
-  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  b.experts.shared = config.integer("shared_expert_intermediate_size", 1, 512);
+  read_qwen_experts(config, b);
 }
 
 // Keys are three quarters as wide as the model, values twice as wide as keys.
