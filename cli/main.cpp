@@ -21,6 +21,36 @@ constexpr const char* overview_examples = R"(Examples:
 
 Exit codes: 0 done, 1 a fault of tessera, 2 bad input, 3 the simulated run does not fit memory.)";
 
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App& app, int& exit_code);
+};
+
+constexpr Command commands[] = {
+    {"train", add_train},           {"evaluate", add_evaluate},
+    {"tokenize", add_tokenize},     {"generate", add_generate},
+    {"simulate", add_simulate},     {"ops", add_ops},
+    {"estimate", add_estimate},     {"wrap", add_wrap},
+    {"report", add_report},         {"trace", add_trace},
+    {"query", add_query},           {"compare", add_compare},
+    {"inspect", add_inspect},       {"collective", add_collective},
+    {"cluster", add_cluster},       {"calibrate", add_calibrate},
+    {"checkpoint", add_checkpoint}, {"doctor", add_doctor},
+    {"completion", add_completion},
+};
+
+// Only the one that is called: CLI11 compares every option with all before it, which for all
+// sub-commands takes longer than most of them. All of them where none is called, to name them, and
+// for the one that completes them.
+void add_commands(CLI::App& app, std::string_view called, int& exit_code) {
+  const bool one = called != "completion" &&
+                   std::any_of(std::begin(commands), std::end(commands),
+                               [&](const Command& command) { return command.name == called; });
+  for (const Command& command : commands) {
+    if (!one || command.name == called) command.add(app, exit_code);
+  }
+}
+
 bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
 std::vector<std::string> names_of_commands(const CLI::App& app) {
@@ -84,25 +114,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
   int exit_code = exit_ok;
-  add_train(app, exit_code);
-  add_evaluate(app, exit_code);
-  add_tokenize(app, exit_code);
-  add_generate(app, exit_code);
-  add_simulate(app, exit_code);
-  add_ops(app, exit_code);
-  add_estimate(app, exit_code);
-  add_wrap(app, exit_code);
-  add_report(app, exit_code);
-  add_trace(app, exit_code);
-  add_query(app, exit_code);
-  add_compare(app, exit_code);
-  add_inspect(app, exit_code);
-  add_collective(app, exit_code);
-  add_cluster(app, exit_code);
-  add_calibrate(app, exit_code);
-  add_checkpoint(app, exit_code);
-  add_doctor(app, exit_code);
-  add_completion(app, exit_code);
+  add_commands(app, argc > 1 ? argv[1] : "", exit_code);
   // CLI11 speaks in exceptions; none leaves this function.
   try {
     TESSERA_ASSERT(argc > 0, "a program has a name");
