@@ -7,8 +7,9 @@
 namespace tessera {
 namespace {
 
-// Up to so many neighbours are gone through for all ranks together.
-constexpr std::ptrdiff_t near_max = 16;
+// Up to so many neighbours are gone through for all ranks together: to find those of one rank takes
+// as long as to add up some hundred in vectors.
+constexpr std::ptrdiff_t near_max = 128;
 
 // Those of `others`, one after the other, that may overlap: from the first to behind the last.
 // Bounds of clocks may be wide, and then these are more than overlap on any rank.
