@@ -35,8 +35,8 @@ struct CalibrateArguments {
   std::string operation;
   std::string least = "32K";
   std::string output;
-  std::string profile;                      // to write
-  std::vector<std::string> of_collectives;  // options that were given and are about nothing else
+  std::string profile;             // to write
+  std::vector<std::string> given;  // options that not every kind of log has a use for
 };
 
 constexpr const char* calibrate_examples = R"(Examples:
@@ -159,10 +159,15 @@ Status check_files(const CalibrateArguments& a) {
 }
 
 Status check_meant(const CalibrateArguments& a, const Inputs& inputs) {
-  if (a.of_collectives.empty() || !inputs.collectives.empty()) return {};
-  return refused(fmt::format("{} means nothing for {}: it is about logs of nccl-tests",
-                             a.of_collectives.front(),
-                             inputs.runs.empty() ? "a sweep of kernels" : "traces of runs"));
+  if (!inputs.collectives.empty()) return {};
+  for (const std::string& flag : a.given) {
+    const bool of_machine = flag == "--cluster";
+    if (of_machine && inputs.runs.empty()) continue;
+    return refused(fmt::format("{} means nothing for {}: it is about logs of {}", flag,
+                               inputs.runs.empty() ? "a sweep of kernels" : "traces of runs",
+                               of_machine ? "a machine's parts" : "nccl-tests"));
+  }
+  return {};
 }
 
 Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& cluster) {
@@ -302,8 +307,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--profile-output", a.profile, "Of traces: the profile to write")
       ->default_str("");
   command->callback([arguments, command, &exit_code] {
-    for (const char* flag : {"--nodes", "--ranks-per-node", "--operation", "--least"}) {
-      if (command->count(flag) > 0) arguments->of_collectives.emplace_back(flag);
+    for (const char* flag :
+         {"--cluster", "--nodes", "--ranks-per-node", "--operation", "--least"}) {
+      if (command->count(flag) > 0) arguments->given.emplace_back(flag);
     }
     const Status status = calibrate(*arguments);
     if (!status.ok()) exit_code = complain(status);
