@@ -106,11 +106,15 @@ void try_batches(Trials& trials, const SimulateOptions& options, bool checkpoint
   }
 }
 
+// More nodes never hold more each, so that if the most do not help, none do.
 void try_nodes(Trials& trials, const SimulateOptions& options) {
-  for (const std::int32_t times : {2, 4, 8, 16}) {
-    const auto change = [&](SimulateOptions& o) { o.cluster.nodes *= times; };
-    if (trials.tried(fmt::format("--nodes {}", options.cluster.nodes * times), change)) return;
-  }
+  constexpr std::int32_t most = 16;
+  const auto on = [&](std::int32_t times) {
+    return trials.tried(fmt::format("--nodes {}", options.cluster.nodes * times),
+                        [times](SimulateOptions& o) { o.cluster.nodes *= times; });
+  };
+  if (on(2) || !trials.fits([](SimulateOptions& o) { o.cluster.nodes *= most; })) return;
+  if (!on(4) && !on(8)) on(most);
 }
 
 }  // namespace

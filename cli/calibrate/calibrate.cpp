@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "cli/calibrate/cluster_file.h"
@@ -20,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/text_file.h"
+#include "cli/train/named_files.h"
 #include "tessera/sim/group_shape.h"
 
 namespace tessera::cli {
@@ -33,7 +35,8 @@ struct CalibrateArguments {
   std::string operation;
   std::string least = "32K";
   std::string output;
-  std::string profile;  // to write
+  std::string profile;             // to write
+  std::vector<std::string> given;  // options that not every kind of log has a use for
 };
 
 constexpr const char* calibrate_examples = R"(Examples:
@@ -67,6 +70,10 @@ Result<OpKind> kind_of(const CalibrateArguments& a, const NcclLog& log, const st
                              name_of(*log.kind), a.operation));
 }
 
+std::string repeated_text(const std::string& path, std::size_t rows) {
+  return fmt::format("{}: {} rows are as others in size and time and are left out", path, rows);
+}
+
 Status add_nccl_log(const CalibrateArguments& a, const sim::Cluster& cluster, Bytes least,
                     const NcclLog& log, const std::string& path,
                     std::vector<sim::MeasuredCollective>& samples) {
@@ -83,11 +90,20 @@ Status add_nccl_log(const CalibrateArguments& a, const sim::Cluster& cluster, By
                     "--ranks-per-node",
                     path, log.ranks, ranks, a.nodes));
   }
+  std::size_t repeated = 0;
   for (const NcclLogRow& row : log.rows) {
     if (row.bytes < least) continue;
-    samples.push_back({{kind, row.bytes, ranks, a.nodes, per_node}, row.us});
+    const auto same = [&](const sim::MeasuredCollective& s) {
+      return s.shape.kind == kind && s.shape.bytes == row.bytes && s.us == row.us;
+    };
+    // They would predict each other, and seem to be sure.
+    const bool again = std::any_of(samples.begin(), samples.end(), same);
+    repeated += again ? 1 : 0;
+    if (!again) samples.push_back({{kind, row.bytes, ranks, a.nodes, per_node}, row.us});
   }
-  print_warnings(warnings_of(log, path));
+  std::vector<std::string> warnings = warnings_of(log, path);
+  if (repeated > 0) warnings.push_back(repeated_text(path, repeated));
+  print_warnings(warnings);
   return {};
 }
 
@@ -109,6 +125,7 @@ struct Inputs {
 
 Status add_kernels(const std::string& text, const std::string& path, Inputs& inputs) {
   TESSERA_ASSIGN(KernelLog log, parse_kernel_log(text, path));
+  if (log.repeated > 0) print_warnings({repeated_text(path, log.repeated)});
   if (!inputs.kernels) {
     inputs.kernels = std::move(log);
     return {};
@@ -124,22 +141,31 @@ Status add_kernels(const std::string& text, const std::string& path, Inputs& inp
 
 bool is_trace(std::string_view text) { return text.starts_with("SQLite format 3"); }
 
-bool same_file(const std::string& one, const std::string& other) {
-  std::error_code error;
-  return one == other || std::filesystem::equivalent(one, other, error);
+// Rows that are there twice would predict each other.
+Status check_files(const CalibrateArguments& a) {
+  std::vector<NamedFile> logs;
+  for (const std::string& log : a.logs) {
+    for (const NamedFile& earlier : logs) {
+      if (same_file(earlier.path, log)) return refused(fmt::format("{} is given twice", log));
+    }
+    logs.push_back({"a log", log});
+  }
+  TESSERA_TRY(check_apart({"--output", a.output}, logs));
+  if (a.profile.empty()) return {};
+  TESSERA_TRY(check_apart({"--profile-output", a.profile}, logs));
+  if (!same_file(a.output, a.profile)) return {};
+  return refused(
+      fmt::format("--output and --profile-output name the same file {}: choose two", a.output));
 }
 
-// Rows that are there twice would predict each other, and seem to be sure.
-Status check_files(const CalibrateArguments& a) {
-  for (std::size_t k = 0; k < a.logs.size(); ++k) {
-    const std::string& log = a.logs[k];
-    for (const std::string& output : {a.output, a.profile}) {
-      if (!same_file(output, log)) continue;
-      return refused(fmt::format("{} is what is read: choose another name to write to", log));
-    }
-    for (std::size_t earlier = 0; earlier < k; ++earlier) {
-      if (same_file(a.logs[earlier], log)) return refused(fmt::format("{} is given twice", log));
-    }
+Status check_meant(const CalibrateArguments& a, const Inputs& inputs) {
+  if (!inputs.collectives.empty()) return {};
+  for (const std::string& flag : a.given) {
+    const bool of_machine = flag == "--cluster";
+    if (of_machine && inputs.runs.empty()) continue;
+    return refused(fmt::format("{} means nothing for {}: it is about logs of {}", flag,
+                               inputs.runs.empty() ? "a sweep of kernels" : "traces of runs",
+                               of_machine ? "a machine's parts" : "nccl-tests"));
   }
   return {};
 }
@@ -148,8 +174,12 @@ Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& clus
   TESSERA_ASSIGN(const Bytes least, parse_size("--least", a.least));
   TESSERA_TRY(check_files(a));
   Inputs inputs;
+  std::set<std::string> texts;
   for (const std::string& path : a.logs) {
     TESSERA_ASSIGN(const std::string text, text_in(path));
+    if (!texts.insert(text).second) {
+      return refused(fmt::format("{} is a copy of another log: give it once", path));
+    }
     if (is_trace(text)) {
       TESSERA_ASSIGN(RunTrace run, read_run_trace(path));
       inputs.runs.push_back(std::move(run));
@@ -159,7 +189,10 @@ Result<Inputs> read_inputs(const CalibrateArguments& a, const sim::Cluster& clus
       TESSERA_TRY(add_samples(a, cluster, least, text, path, inputs.collectives));
     }
   }
-  if (inputs.runs.empty() || inputs.runs.size() == a.logs.size()) return inputs;
+  if (inputs.runs.empty() || inputs.runs.size() == a.logs.size()) {
+    TESSERA_TRY(check_meant(a, inputs));
+    return inputs;
+  }
   return refused(
       "traces of runs and logs of one machine's parts give different files: calibrate by "
       "one kind at a time");
@@ -273,7 +306,11 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", a.output, "The cluster file to write")->required();
   command->add_option("--profile-output", a.profile, "Of traces: the profile to write")
       ->default_str("");
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, command, &exit_code] {
+    for (const char* flag :
+         {"--cluster", "--nodes", "--ranks-per-node", "--operation", "--least"}) {
+      if (command->count(flag) > 0) arguments->given.emplace_back(flag);
+    }
     const Status status = calibrate(*arguments);
     if (!status.ok()) exit_code = complain(status);
   });

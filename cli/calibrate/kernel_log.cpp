@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
 
 namespace tessera::cli {
 namespace {
@@ -49,6 +50,7 @@ bool is_kernel_log(std::string_view text) { return text.starts_with(first_line);
 
 Result<KernelLog> parse_kernel_log(std::string_view text, const std::string& source) {
   KernelLog log;
+  std::set<std::string_view> lines;
   int number = 0;
   for (const std::string_view line : split(text, '\n')) {
     ++number;
@@ -67,7 +69,11 @@ Result<KernelLog> parse_kernel_log(std::string_view text, const std::string& sou
       return Status(Code::invalid_argument,
                     fmt::format("{}, line {}: is no row of {}", source, number, header));
     }
-    log.kernels.push_back(kernel);
+    if (lines.insert(line).second) {
+      log.kernels.push_back(kernel);
+    } else {
+      ++log.repeated;
+    }
   }
   if (!log.kernels.empty()) return log;
   return Status(Code::invalid_argument, fmt::format("{}: has no kernels", source));

@@ -15,6 +15,7 @@ struct KernelLog {
   Index multiprocessors = 0;         // 0: it does not say
   std::string attention = "flash2";  // the curve's name
   std::vector<sim::MeasuredKernel> kernels;
+  std::size_t repeated = 0;  // lines that are there already, which are left out
 };
 
 /// Whether a file begins as that script's do.

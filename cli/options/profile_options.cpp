@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera::cli {
 
 void add_profile_options(CLI::App& command, ProfileOptions& o) {
@@ -34,6 +36,26 @@ void add_profile_options(CLI::App& command, ProfileOptions& o) {
       ->default_str("")
       ->group(stack);
   command.add_flag("--no-dropout", o.no_dropout, "Train without dropout")->group(stack);
+}
+
+std::vector<std::string> without_effect(const ProfileOptions& o, const Model& model) {
+  std::vector<std::string> out;
+  const auto needs = [&](const std::string& option, const char* what, auto&& has) {
+    if (option.empty()) return;
+    const bool any = std::any_of(model.modules.begin(), model.modules.end(),
+                                 [&](const Module& m) { return has(m.cost); });
+    if (!any)
+      out.push_back(fmt::format("{} changes nothing: {} has no {}", option, model.name, what));
+  };
+  needs(o.no_dropout ? "--no-dropout" : "", "dropout",
+        [](const ModuleCost& cost) { return cost.dropout > 0; });
+  needs(o.loss.empty() ? "" : "--loss " + o.loss, "head that gives logits",
+        [](const ModuleCost& cost) { return cost.logits > 0; });
+  needs(o.attention.empty() ? "" : "--attention-kernel " + o.attention, "attention",
+        [](const ModuleCost& cost) { return cost.attention.heads > 0; });
+  needs(o.matmul_dtype.empty() ? "" : "--matmul-dtype " + o.matmul_dtype, "linear layers in blocks",
+        [](const ModuleCost& cost) { return !cost.linears.empty() && cost.logits == 0; });
+  return out;
 }
 
 Result<sim::StackProfile> resolve_profile(const ProfileOptions& o) {

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
+#include "tessera/model.h"
 #include "tessera/sim/stack_profile.h"
 
 namespace tessera::cli {
@@ -19,6 +21,9 @@ struct ProfileOptions {
 };
 
 void add_profile_options(CLI::App& command, ProfileOptions& options);
+
+/// What of the options changes nothing about runs of `model`: sentences.
+std::vector<std::string> without_effect(const ProfileOptions& options, const Model& model);
 
 /// Fails: as load_profile.
 Result<sim::StackProfile> resolve_profile(const ProfileOptions& options);

@@ -11,13 +11,6 @@
 namespace tessera::cli {
 namespace {
 
-bool same(const std::string& a, const std::string& b) {
-  std::error_code error;
-  if (std::filesystem::equivalent(a, b, error)) return true;
-  namespace fs = std::filesystem;
-  return fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal();
-}
-
 // A folder of several files is none that a run reads as one; devices are not written over.
 bool is_file_to_be(const std::string& path) {
   std::error_code error;
@@ -52,7 +45,7 @@ Status check_outputs(const TrainArguments& a) {
     // A trace replaces nothing but traces.
     if (out.name != "--trace") TESSERA_TRY(check_apart(out, inputs_of(a)));
     for (std::size_t other = k + 1; other < outputs.size(); ++other) {
-      if (outputs[other].path.empty() || !same(out.path, outputs[other].path)) continue;
+      if (outputs[other].path.empty() || !same_file(out.path, outputs[other].path)) continue;
       return Status(Code::invalid_argument,
                     fmt::format("{} and {} name the same file {}: choose two", out.name,
                                 outputs[other].name, out.path));
@@ -63,9 +56,16 @@ Status check_outputs(const TrainArguments& a) {
 
 }  // namespace
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  namespace fs = std::filesystem;
+  return fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal();
+}
+
 Status check_apart(const NamedFile& output, const std::vector<NamedFile>& inputs) {
   for (const NamedFile& in : inputs) {
-    if (in.path.empty() || !same(in.path, output.path)) continue;
+    if (in.path.empty() || !same_file(in.path, output.path)) continue;
     return Status(Code::invalid_argument, fmt::format("{} {} is read as {}: choose another name",
                                                       output.name, output.path, in.name));
   }
@@ -76,7 +76,7 @@ Status check_named_files(const TrainArguments& a) {
   for (const NamedFile& in : inputs_of(a)) TESSERA_TRY(check_no_stream(in.path));
   const TrainFileOptions& files = a.files;
   if (!files.export_to.empty() && !files.export_adapter.empty() &&
-      same(files.export_to + "/", files.export_adapter + "/")) {
+      same_file(files.export_to + "/", files.export_adapter + "/")) {
     return Status(Code::invalid_argument,
                   fmt::format("--export and --export-adapter both name {}: choose two, or whoever "
                               "reads it puts the adapter onto weights that have it",

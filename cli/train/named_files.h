@@ -13,6 +13,9 @@ struct NamedFile {
   std::string name, path;  // "--data", "the model"; ""
 };
 
+/// Whether both paths lead to one file, which need not exist.
+bool same_file(const std::string& a, const std::string& b);
+
 /// Fails: invalid_argument, if `output` would be written over one of `inputs`.
 Status check_apart(const NamedFile& output, const std::vector<NamedFile>& inputs);
 

@@ -54,7 +54,8 @@ std::vector<AccessHistory::Cell*> AccessHistory::touched(const RankSet& ranks) c
     if (at != ranges_.begin() && std::prev(at)->second.end > range.begin) --at;
     for (; at != ranges_.end() && at->first < range.end; ++at) out.push_back(at->second.cell);
   }
-  if (out.size() > 1) {
+  // Where each is one range they are so already: a thousand owners' parts of a flat buffer.
+  if (out.size() > 1 && ranges_.size() > cells_.size()) {
     std::sort(out.begin(), out.end(),
               [](const Cell* a, const Cell* b) { return a->ranks.first() < b->ranks.first(); });
     out.erase(std::unique(out.begin(), out.end()), out.end());

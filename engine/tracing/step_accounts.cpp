@@ -2,18 +2,26 @@
 #include "engine/tracing/step_accounts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 namespace {
 
-// f(other) for those of `others`, one after the other, that may overlap, the youngest first. Bounds
-// of clocks may be wide, and then more are asked for.
-template <class Interval, class Intervals, class F>
-void for_each_near(const Interval& interval, const Intervals& others, F&& f) {
-  auto other = std::partition_point(others.begin(), others.end(), [&](const Interval& o) {
+// Up to so many neighbours are gone through for all ranks together: to find those of one rank takes
+// as long as to add up some hundred in vectors.
+constexpr std::ptrdiff_t near_max = 128;
+
+// Those of `others`, one after the other, that may overlap: from the first to behind the last.
+// Bounds of clocks may be wide, and then these are more than overlap on any rank.
+template <class Interval, class Intervals>
+auto near_of(const Interval& interval, const Intervals& others) {
+  const auto end = std::partition_point(others.begin(), others.end(), [&](const Interval& o) {
     return o.begin->lowest < interval.end->highest;
   });
-  while (other != others.begin() && (--other)->end->highest > interval.begin->lowest) f(*other);
+  const auto begin = std::partition_point(others.begin(), end, [&](const Interval& o) {
+    return o.end->highest <= interval.begin->lowest;
+  });
+  return std::pair(begin, end);
 }
 
 }  // namespace
@@ -34,7 +42,26 @@ void StepAccounts::add_overlap(const Interval& interval, const Interval& other) 
 }
 
 void StepAccounts::add_overlaps(const Interval& interval, const Intervals& others) {
-  for_each_near(interval, others, [&](const Interval& other) { add_overlap(interval, other); });
+  const auto [begin, end] = near_of(interval, others);
+  if (end - begin > near_max) return add_overlaps_apart(interval, begin, end);
+  for (auto other = begin; other != end; ++other) add_overlap(interval, *other);
+}
+
+// The same rank by rank, each with those that it has then: ranks that drift apart are near to
+// hundreds of intervals, and each overlaps a few of them.
+void StepAccounts::add_overlaps_apart(const Interval& interval, Intervals::const_iterator first,
+                                      Intervals::const_iterator last) {
+  const Time* const begin = interval.begin->data();
+  const Time* const end = interval.end->data();
+  for (std::size_t r = 0; r < exposed_.size(); ++r) {
+    if (begin[r] >= end[r]) continue;
+    const auto is_over = [&](const Interval& other) { return (*other.end)[r] <= begin[r]; };
+    for (auto other = std::partition_point(first, last, is_over);
+         other != last && (*other->begin)[r] < end[r]; ++other) {
+      const Time from = std::max(begin[r], (*other->begin)[r]);
+      exposed_[r] += std::max<Time>(0, std::min(end[r], (*other->end)[r]) - from);
+    }
+  }
 }
 
 bool StepAccounts::has_length(const Interval& interval) const {
@@ -83,7 +110,8 @@ void StepAccounts::collective(std::int32_t stream, const Clock& begin, const Clo
   std::vector<Interval> pieces{whole};
   for (const auto& [id, other] : streams_) {
     if (id == stream) continue;
-    for_each_near(whole, other.covered, [&](const Interval& run) { cut(pieces, run); });
+    const auto [first, last] = near_of(whole, other.covered);
+    for (auto run = last; run != first;) cut(pieces, *--run);
   }
   Stream& own = streams_[stream];
   own.horizon = begin->lowest;

@@ -43,6 +43,8 @@ class StepAccounts {
 
   void add_overlap(const Interval& interval, const Interval& other);
   void add_overlaps(const Interval& interval, const Intervals& others);
+  void add_overlaps_apart(const Interval& interval, Intervals::const_iterator first,
+                          Intervals::const_iterator last);
   /// Replaces each of `pieces` by what is before and what is behind `other`.
   void cut(std::vector<Interval>& pieces, const Interval& other);
   bool has_length(const Interval& interval) const;

@@ -51,11 +51,26 @@ Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
   return nvme;
 }
 
+// Whether the file has what "gpu.matmul" names.
+bool has_path(const Json& json, const std::string& path) {
+  const Json* at = &json;
+  std::istringstream parts(path);
+  for (std::string part; std::getline(parts, part, '.');) {
+    if (!at->is_object() || !at->contains(part)) return false;
+    at = &(*at)[part];
+  }
+  return true;
+}
+
 // They are for people; a key that says nothing is a mistake all the same.
-void check_sources(const Json& sources, ObjectReader& reader) {
+void check_sources(const Json& cluster, ObjectReader& reader) {
+  const Json& sources = cluster["sources"];
   if (!sources.is_object()) return reader.fail("sources", "must be an object {...}");
   for (const auto& [key, value] : sources.items()) {
     if (!value.is_string()) reader.fail("sources." + key, "must be a string");
+    if (!has_path(cluster, key)) {
+      reader.fail("sources." + key, "names nothing that the file has: \"gpu\" or \"gpu.matmul\"");
+    }
   }
 }
 
@@ -101,7 +116,7 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   if (reader.has("collective_floor_ns")) {
     cluster.collective_floor_ns = reader.nanoseconds("collective_floor_ns");
   }
-  if (reader.has("sources")) check_sources(reader.object("sources"), reader);
+  if (reader.has("sources")) check_sources(json, reader);
   if (reader.has("spread")) {
     ObjectReader spread(reader.object("spread"), source + ": spread.", {"gpu", "node"}, status);
     cluster.spread = {spread.number("gpu", 0, 0.5), spread.number("node", 0, 0.5)};

@@ -48,6 +48,13 @@ TEST_CASE("a sweep of kernels becomes curves of a cluster file", "[cli][calibrat
   CHECK(swept["gpu"]["multiprocessors"] == 100);
   CHECK(swept["gpu"]["attention"].contains("flash1"));
   CHECK(run_tessera("cluster check swept.json").exit_code == 0);
+  std::ofstream(run_folder() + "kernels.csv", std::ios::app)
+      << "gemm,bf16,fwd,1024,4096,4096,,,,,,102\n";
+  const ProgramRun again = run_tessera("calibrate kernels.csv -o swept.json");
+  CHECK(again.output == run.output);
+  CHECK(again.messages.find("kernels.csv: 1 rows are as others") != std::string::npos);
+  CHECK(refusal("kernels.csv --least 1M -o x.json")
+            .find("--least means nothing for a sweep of kernels") != std::string::npos);
   std::ofstream(run_folder() + "bad.csv") << "# tessera kernel sweep\ngemm,bf16\n";
   CHECK(refusal("bad.csv -o x.json").find("bad.csv, line 2: is no row of kernel,") !=
         std::string::npos);
@@ -83,6 +90,8 @@ TEST_CASE("traces of real runs become a machine that takes as long", "[cli][cali
   CHECK(report["validated"]["step_time"]["text"].get<std::string>().find(
             "2 runs that the profile") != std::string::npos);
   CHECK(refusal("a.tessera -o x.json").find("add --profile-output") != std::string::npos);
+  CHECK(refusal("a.tessera b.tessera --cluster dgx-h100" + files)
+            .find("--cluster means nothing for traces of runs") != std::string::npos);
   CHECK(refusal("c.tessera" + files).find("was simulated") != std::string::npos);
   CHECK(refusal("a.tessera net.json" + files).find("has no row of nccl-tests") !=
         std::string::npos);

@@ -2,6 +2,7 @@
 // tessera collective and tessera cluster.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -164,7 +165,11 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
   check_refusal("calibrate node.log", "--output is required");
   check_refusal("calibrate node.log ./node.log -o x.json", "./node.log is given twice");
-  check_refusal("calibrate node.log -o ./node.log", "node.log is what is read");
+  check_refusal("calibrate node.log -o ./node.log", "--output ./node.log is read as a log");
+  check_refusal("calibrate node.log -o y.json --profile-output y.json", "choose two");
+  std::filesystem::copy_file(run_folder() + "node.log", run_folder() + "copy.log",
+                             std::filesystem::copy_options::overwrite_existing);
+  check_refusal("calibrate node.log copy.log -o x.json", "copy.log is a copy of another log");
   check_refusal("calibrate node.log --least 32K,64K -o x.json", "--least: '32K,64K' is no size");
   check_refusal("collective all_reduce --plot ''", "--plot is given nothing");
   check_refusal("collective all_reduce --plot node.log", "node.log: exists and is no SVG");
@@ -190,6 +195,9 @@ TEST_CASE("a messy log of nccl-tests is read, refused or warned of", "[cli][coll
   CHECK(calibrated(name + rows("-1", "0", "[1,0]<stdout>:")).output == plain);
   CHECK(calibrated(name + rows("-1", "0", "0: ")).output == plain);
   CHECK(calibrated(name + rows("-1", "N/A")).messages.empty());
+  const ProgramRun twice = calibrated(name + rows("-1", "0") + rows("-1", "0"));
+  CHECK(twice.output == plain);
+  CHECK(twice.messages.find("6 rows are as others in size and time") != std::string::npos);
   const ProgramRun two = calibrated(
       name + rows("-1", "0") + "# Collective test starting: all_gather_perf\n" + rows("-1", "0"));
   CHECK(two.output.find("12 rows") != std::string::npos);

@@ -82,6 +82,13 @@ TEST_CASE("estimate shows formulas beside what is simulated", "[cli]") {
   CHECK(contains(run_tessera("estimate " + tiny).output, "DeepSpeed 0.19 says"));
 }
 
+TEST_CASE("estimate refuses more ranks than it would answer for in minutes", "[cli]") {
+  const ProgramRun run =
+      run_tessera("estimate '" + example_model("gpt-tiny") + "' --nodes 1000000");
+  CHECK(run.exit_code == 2);
+  CHECK(contains(run.messages, "8000000 are more than the 32768 that it takes"));
+}
+
 TEST_CASE("estimate says what does not fit a GPU, and takes no sequences that a model does not",
           "[cli]") {
   const std::string llama = "estimate '" + example_model("llama-3-8b") + "' --nodes 2";

@@ -37,6 +37,25 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
             .exit_code == 0);
 }
 
+TEST_CASE("options of software that a model has no use for are named", "[cli]") {
+  const auto said = [](const std::string& model, const std::string& options) {
+    const ProgramRun run =
+        run_tessera("simulate '" + example_model(model) + "' --steps 1 " + options);
+    INFO(options << "\n" << run.messages);
+    CHECK(run.exit_code == 0);
+    return run.messages;
+  };
+  CHECK(said("llama-tiny", "--no-dropout").find("--no-dropout changes nothing: ") !=
+        std::string::npos);
+  const std::string layers = said("g3", "--loss fused --attention-kernel unfused");
+  CHECK(layers.find("--loss fused changes nothing: g3 has no head") != std::string::npos);
+  CHECK(layers.find("--attention-kernel unfused changes nothing: g3 has no attention") !=
+        std::string::npos);
+  const std::string used =
+      said("gpt2", "--no-dropout --loss fused --attention-kernel unfused --matmul-dtype fp8");
+  CHECK(used.find("changes nothing") == std::string::npos);
+}
+
 TEST_CASE("without --output a simulated run is reported, and nothing stays", "[cli]") {
   const std::string temporary = run_folder() + "temporary";
   std::filesystem::create_directories(temporary);

@@ -211,6 +211,14 @@ TEST_CASE("what NCCL is said to be must be known", "[cluster]") {
   json["nccl"]["sharp"] = 1;
   CHECK(complaint(json.dump()).find("nccl.sharp must be true or false") != std::string::npos);
   json["nccl"]["sharp"] = true;
+  json["sources"]["gpu.memory_bytes"] = "a data sheet";
+  CHECK(complaint(json.dump()).empty());
+  for (const char* nothing : {"gpo", "gpu.memory_byte", "gpu.", "", "nccl.version.minor"}) {
+    auto other = json;
+    other["sources"][nothing] = "a data sheet";
+    INFO(nothing);
+    CHECK(complaint(other.dump()).find("names nothing that the file has") != std::string::npos);
+  }
   json["sources"]["gpu"] = 3;
   CHECK(complaint(json.dump()).find("sources.gpu must be a string") != std::string::npos);
 }

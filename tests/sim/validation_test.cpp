@@ -81,6 +81,18 @@ TEST_CASE("the nearest is of the same machine and scheme, and what was fitted to
   CHECK(range.p90 == Approx(0.279));
 }
 
+TEST_CASE("a stack and scheme that were validated are nearer than the same GPU with others",
+          "[error]") {
+  SimulatedRun run{"deepspeed", "H100 SXM 80 GB", "dgx-h100", "zero3", 16, Numel{8'000'000'000}};
+  run.sequence = 2048;
+  run.tokens = 65536;
+  run.checkpointing = "none";
+  const std::string text = step_time_error(run).text;
+  INFO(text);
+  CHECK(text.find("runs of DeepSpeed ZeRO-3 on Azure") != std::string::npos);
+  CHECK(text.find("but its GPUs are A100") != std::string::npos);
+}
+
 TEST_CASE("collectives of one node say nothing of two, nor the other way round", "[error]") {
   const CollectiveShape one{OpKind::all_reduce, Bytes{1 << 20}, 8, 1, 8};
   const CollectiveShape two{OpKind::all_reduce, Bytes{1 << 20}, 16, 2, 8};
