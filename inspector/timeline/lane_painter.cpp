@@ -124,6 +124,15 @@ void LanePainter::finish() {
     for (std::size_t index : lane.wide) draw_bar(lane, index);
     ImGui::PopFont();
   }
+  for (const Lane& lane : lanes_) draw_prefetches(lane);  // over all bars
+}
+
+void LanePainter::draw_prefetches(const Lane& lane) {
+  if (!lane.detailed || model_->stream(lane.stream).role != StreamRole::communication) return;
+  const PrefetchMarks::Strip strip{{left_, lane.y}, {left_ + width_, lane.y + lane.height}};
+  for (const std::size_t index : lane.wide) {
+    prefetches_.draw(*ui_, *model_, *state_, {lane.rank, lane.stream, index}, strip, seen_);
+  }
 }
 
 void LanePainter::draw_wait(const Lane& lane, float x0, float x1, Colour colour) {

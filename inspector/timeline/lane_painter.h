@@ -10,6 +10,7 @@
 #include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 #include "inspector/timeline/operation_legend.h"
+#include "inspector/timeline/prefetch_marks.h"
 
 namespace tessera::inspector {
 
@@ -40,6 +41,7 @@ class LanePainter {
   Colour colour_of(const LaneColumn& column);
   void draw_bar(const Lane& lane, std::size_t index);
   void draw_wait(const Lane& lane, float x0, float x1, Colour colour);
+  void draw_prefetches(const Lane& lane);
   void draw_exposed(const Lane& lane, std::size_t index, Colour bar);
   void draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar);
   float x_of(Time time) const { return state_->time.x_of(time, left_, width_); }
@@ -54,6 +56,7 @@ class LanePainter {
   int texture_width_ = 0, texture_height_ = 0;
   std::int64_t visited_ = 0;
   SeenMarks seen_;
+  PrefetchMarks prefetches_;
 };
 
 /// The span of `stream` on `rank` at `time`, allowing `slack` ns beside narrow ones.

@@ -20,6 +20,12 @@ std::vector<LegendEntry> entries_of(const Surface& ui, const TraceModel& model,
   }
   if (seen.waits) entries.push_back({LegendMark::wait, ui.theme.dim, "waits for others"});
   if (seen.exposed) entries.push_back({LegendMark::exposed, ui.theme.text, "exposed"});
+  if (seen.prefetches) {
+    entries.push_back({LegendMark::prefetch, ui.theme.dim, "prefetch: issued, first used"});
+  }
+  if (seen.late_prefetches) {
+    entries.push_back({LegendMark::prefetch, ui.colours().fail, "late: compute stood still"});
+  }
   if (seen.merged) entries.push_back({LegendMark::merged, ui.theme.dim, "fainter: busy in part"});
   if (seen.path) entries.push_back({LegendMark::line, ui.theme.text, "critical path"});
   return entries;

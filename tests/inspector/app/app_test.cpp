@@ -20,7 +20,13 @@ TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[
   const auto& op = model.op(span.op);
   CHECK(op.kind == OpKind::all_gather);
   CHECK(op.reason == Reason::backward_prefetch);
-  CHECK(analysis::prefetch_distance(model, model.rank(span.rank).compute, op) == 1);
+  const auto use = analysis::prefetch_use(model, model.rank(span.rank).compute, op);
+  REQUIRE(use);
+  CHECK(use->units == 1);
+  const SpanTimes times = model.times(span);
+  CHECK(use->issued <= times.begin);
+  CHECK(use->used >= times.end);
+  CHECK(use->idle <= use->used);
 }
 
 TEST_CASE("all ranks are shown in full where there is room, and otherwise the chosen one",
