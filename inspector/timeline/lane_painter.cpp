@@ -6,6 +6,7 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/memory_stack.h"
 #include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
@@ -76,6 +77,18 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
         [&](std::size_t i) { lane.wide.push_back(i); }, &visited_);
   }
   lanes_.push_back(std::move(lane));
+}
+
+bool LanePainter::memory(Rank rank, float y, float height) {
+  const RankMemory& memory = model_->memory(rank);
+  if (memory.pyramid == nullptr) return false;
+  const MemoryScale scale = memory_scale(*model_, *memory.pyramid, y, y + height);
+  draw_->PushClipRect({left_, y}, {left_ + width_, y + height}, true);
+  seen_.memory |= draw_memory_stack(*ui_, *memory.pyramid, state_->time, model_->info().end, scale,
+                                    {left_, width_});
+  draw_->PopClipRect();
+  draw_->AddRectFilled({left_, y + height - 1}, {left_ + width_, y + height}, ui_->theme.line);
+  return true;
 }
 
 // Work at full strength, waiting as faint as where bars are wide enough to tell them apart.

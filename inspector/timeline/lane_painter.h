@@ -20,7 +20,9 @@ class LanePainter {
   void begin(Surface& ui, TraceModel& model, const ViewState& state, float left, float width);
   /// A lane at `y`; `detailed` lanes get labels, hatches and exposed marks.
   void lane(Rank rank, std::int32_t stream, float y, float height, bool detailed);
-  /// Draws everything.
+  /// The memory of a rank between `y` and `y + height`, if it has samples; false: it has none.
+  bool memory(Rank rank, float y, float height);
+  /// Draws all lanes.
   void finish();
 
   std::int64_t visited() const { return visited_; }

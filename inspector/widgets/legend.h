@@ -14,7 +14,8 @@ namespace tessera::inspector {
 /// How an entry's swatch looks.
 enum class LegendMark : std::uint8_t {
   colour,
-  wait,     // hatched
+  wait,  // hatched, faint
+  hatched,
   exposed,  // a line at the foot
   merged,   // fading
   line,
