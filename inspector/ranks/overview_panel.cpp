@@ -309,6 +309,10 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
     draw_waiting(ui, model, box);
     return;
   }
+  const Metric metric = figures_->table.metric();
+  state.fields["overview/metric"] =
+      fmt::format("{}: {} to {}", name_of(metric), format_metric(metric, figures_->scale.low()),
+                  format_metric(metric, figures_->scale.high()));
   const float gap = ui.theme.px(6);
   // The map comes first where there is little room.
   const float wanted = ui.theme.px(side_width);
