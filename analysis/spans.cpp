@@ -83,13 +83,12 @@ std::optional<PrefetchUse> prefetch_use(const Trace& trace, Lanes compute,
         std::upper_bound(lane->op.begin(), lane->op.end(), prefetch.id) - lane->op.begin());
     for (std::size_t i = first; i < lane->op.size(); ++i) {
       const storage::OpRow& op = trace.op(lane->op[i]);
-      if (op.kind != OpKind::compute) continue;
-      if (op.unit == prefetch.unit) {
+      if (op.unit == prefetch.unit) {  // computed with, or copied out for that
         const auto end_before = [&](std::size_t k) { return k == 0 ? 0 : lane->end[k - 1]; };
         return PrefetchUse{static_cast<std::int32_t>(between.size()), end_before(first),
                            lane->begin[i], end_before(i)};
       }
-      between.insert(op.unit);
+      if (op.kind == OpKind::compute) between.insert(op.unit);
     }
   }
   return {};

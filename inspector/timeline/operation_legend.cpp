@@ -24,7 +24,8 @@ std::vector<LegendEntry> entries_of(const Surface& ui, const TraceModel& model,
     entries.push_back({LegendMark::prefetch, ui.theme.dim, "prefetch: issued, first used"});
   }
   if (seen.late_prefetches) {
-    entries.push_back({LegendMark::prefetch, ui.colours().fail, "late: compute stood still"});
+    entries.push_back(
+        {LegendMark::prefetch, ui.colours().fail, "late prefetch: compute stood still"});
   }
   if (seen.merged) entries.push_back({LegendMark::merged, ui.theme.dim, "fainter: busy in part"});
   if (seen.path) entries.push_back({LegendMark::line, ui.theme.text, "critical path"});
