@@ -260,7 +260,8 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   const MemoryScale scale = memory_scale(model, memory, plot.min.y, plot.max.y);
   draw_grid(ui, scale, plot, left);
   state.classes_in_view =
-      draw_memory_stack(ui, memory, state.time, model.info().end, scale, {left, width});
+      draw_memory_stack(ui, memory, state.time, model.info().end, scale, {left, width},
+                        {plot_column_px(width), /*hatched=*/true});
   for (std::size_t k = 0; room && k < rank.host.size(); ++k) {
     const float y = plot.max.y + static_cast<float>(k + 1) * strip;
     draw_host_strip(ui, rank.host[k], state, model.info().end,

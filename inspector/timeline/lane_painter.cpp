@@ -82,10 +82,13 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
 bool LanePainter::memory(Rank rank, float y, float height) {
   const RankMemory& memory = model_->memory(rank);
   if (memory.pyramid == nullptr) return false;
+  // All strips together are about as many rectangles as one plot.
+  const auto ranks = static_cast<float>(model_->run().recorded_ranks.size());
+  const float column_px = std::max(plot_column_px(width_), std::ceil(ranks / 2));
   const MemoryScale scale = memory_scale(*model_, *memory.pyramid, y, y + height);
   draw_->PushClipRect({left_, y}, {left_ + width_, y + height}, true);
   seen_.memory |= draw_memory_stack(*ui_, *memory.pyramid, state_->time, model_->info().end, scale,
-                                    {left_, width_});
+                                    {left_, width_}, {column_px, /*hatched=*/false});
   draw_->PopClipRect();
   draw_->AddRectFilled({left_, y + height - 1}, {left_ + width_, y + height}, ui_->theme.line);
   return true;

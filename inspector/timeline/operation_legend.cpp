@@ -31,8 +31,7 @@ std::vector<LegendEntry> entries_of(const Surface& ui, const TraceModel& model,
   if (seen.path) entries.push_back({LegendMark::line, ui.theme.text, "critical path"});
   for (const MemoryClass c : device_memory_stack) {
     if (!seen.memory[static_cast<std::size_t>(c)]) continue;
-    const auto mark = c == MemoryClass::reserved_unused ? LegendMark::hatched : LegendMark::colour;
-    entries.push_back({mark, ui.colours().of(c), std::string(name_of(c))});
+    entries.push_back({LegendMark::colour, ui.colours().of(c), std::string(name_of(c))});
   }
   return entries;
 }

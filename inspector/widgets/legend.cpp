@@ -33,7 +33,6 @@ void draw_mark(const Surface& ui, const LegendEntry& entry, ImVec2 at) {
   switch (entry.mark) {
     case LegendMark::colour: return draw_swatch(ui, at, entry.colour, false);
     case LegendMark::wait: return draw_swatch(ui, at, mix(ui.theme.panel, entry.colour, 72), true);
-    case LegendMark::hatched: return draw_swatch(ui, at, entry.colour, true);
     case LegendMark::exposed:
       draw->AddRectFilled(at, {at.x + size, at.y + size}, mix(ui.theme.panel, ui.theme.dim, 128));
       draw->AddRectFilled({at.x, at.y + size - ui.theme.px(2)}, {at.x + size, at.y + size},

@@ -14,8 +14,7 @@ namespace tessera::inspector {
 /// How an entry's swatch looks.
 enum class LegendMark : std::uint8_t {
   colour,
-  wait,  // hatched, faint
-  hatched,
+  wait,     // hatched
   exposed,  // a line at the foot
   merged,   // fading
   line,

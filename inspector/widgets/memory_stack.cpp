@@ -31,7 +31,8 @@ void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) 
 /// one rectangle, so that a band that does not change costs four vertices however wide it is.
 class Bands {
  public:
-  Bands(const Surface& ui, float plot_height) : ui_(ui), height_(plot_height) {}
+  Bands(const Surface& ui, float plot_height, bool hatched)
+      : ui_(ui), height_(plot_height), hatched_(hatched) {}
 
   /// The stack from x on; columns come from left to right.
   void column(float x, const MemoryStack& stack, const MemoryScale& scale) {
@@ -61,7 +62,7 @@ class Bands {
   void finish(MemoryClass c, float x) {
     const Band& band = bands_[static_cast<std::size_t>(c)];
     if (band.y1 <= band.y0) return;
-    if (c == MemoryClass::reserved_unused) {
+    if (c == MemoryClass::reserved_unused && hatched_) {
       draw_unused(ui_, {band.x, band.y0}, {x, band.y1}, height_);
     } else {
       ImGui::GetWindowDrawList()->AddRectFilled({band.x, band.y0}, {x, band.y1},
@@ -71,6 +72,7 @@ class Bands {
 
   const Surface& ui_;
   float height_;  // of the plot
+  bool hatched_;
   std::array<Band, memory_class_count> bands_{};
 };
 
@@ -92,13 +94,13 @@ float plot_column_px(float width) { return std::floor(width / plot_columns_max) 
 std::bitset<memory_class_count> draw_memory_stack(const Surface& ui, const MemoryPyramid& memory,
                                                   const TimeView& time, Time run_end,
                                                   const MemoryScale& scale,
-                                                  const TimeStretch& stretch) {
+                                                  const TimeStretch& stretch, MemoryDetail detail) {
   const auto [left, width] = stretch;
   std::bitset<memory_class_count> seen;
-  const float wide = plot_column_px(width);
+  const float wide = detail.column_px;
   // Nothing is known after the end of the run.
   const float last = std::min(width, time.x_of(run_end, 0, width));
-  Bands bands(ui, scale.y1 - scale.y0);
+  Bands bands(ui, scale.y1 - scale.y0, detail.hatched);
   std::ptrdiff_t shown = -1;
   for (float x = 0; x < last; x += wide) {
     const Time from = time.time_at(left + x, left, width);

@@ -20,10 +20,16 @@ struct MemoryScale {
 MemoryScale memory_scale(const TraceModel& model, const MemoryPyramid& memory, float y0, float y1);
 /// px of a column of such a plot: very wide ones have columns of several pixels.
 float plot_column_px(float width);
+/// How much of a frame such a plot may take.
+struct MemoryDetail {
+  float column_px;  // of time that is one rectangle at least
+  bool hatched;     // strokes over what is reserved and not in use
+};
+
 /// Each column shows its highest moment. Returns the classes that were drawn.
 std::bitset<memory_class_count> draw_memory_stack(const Surface& ui, const MemoryPyramid& memory,
                                                   const TimeView& time, Time run_end,
                                                   const MemoryScale& scale,
-                                                  const TimeStretch& stretch);
+                                                  const TimeStretch& stretch, MemoryDetail detail);
 
 }  // namespace tessera::inspector
