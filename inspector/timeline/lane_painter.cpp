@@ -89,6 +89,11 @@ bool LanePainter::memory(Rank rank, float y, float height) {
   draw_->PushClipRect({left_, y}, {left_ + width_, y + height}, true);
   seen_.memory |= draw_memory_stack(*ui_, *memory.pyramid, state_->time, model_->info().end, scale,
                                     {left_, width_}, {column_px, /*hatched=*/false});
+  const auto capacity = static_cast<double>(model_->run().memory_per_rank.value);
+  if (capacity > 0 && capacity < scale.top) {
+    draw_dashes(left_, left_ + width_, scale.y_of(capacity), ui_->colours().fail, ui_->theme.px(5));
+    seen_.capacity = true;
+  }
   draw_->PopClipRect();
   draw_->AddRectFilled({left_, y + height - 1}, {left_ + width_, y + height}, ui_->theme.line);
   return true;

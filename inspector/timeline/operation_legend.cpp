@@ -33,6 +33,7 @@ std::vector<LegendEntry> entries_of(const Surface& ui, const TraceModel& model,
     if (!seen.memory[static_cast<std::size_t>(c)]) continue;
     entries.push_back({LegendMark::colour, ui.colours().of(c), std::string(name_of(c))});
   }
+  if (seen.capacity) entries.push_back({LegendMark::line, ui.colours().fail, "capacity"});
   return entries;
 }
 

@@ -14,6 +14,7 @@ namespace tessera::inspector {
 struct SeenMarks {
   std::array<bool, op_class_count> classes{};
   std::bitset<memory_class_count> memory;  // in strips below lanes
+  bool capacity = false;                   // of the device, in these
   bool waits = false;                      // hatched or faint: a collective waits for other ranks
   bool exposed = false;                    // a line at a bar's foot: no computation hides it
   bool path = false;                       // the critical path

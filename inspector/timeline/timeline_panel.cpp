@@ -20,7 +20,7 @@ namespace {
 
 constexpr float highest_lane = 28;  // px; more adds nothing to a bar with a label
 constexpr float label_lane = 14;    // px; less is too low for a label
-constexpr float lowest_memory = 60, highest_memory = 320;  // px of a strip below lanes
+constexpr float lowest_memory = 60, highest_memory = 640;  // px of a strip below lanes
 
 float lane_gap(const Surface& ui, float lane) {
   return ui.theme.px(lane >= ui.theme.px(label_lane) ? 2 : 1);

@@ -68,6 +68,8 @@ TEST_CASE("what rows of few ranks leave is for the memory of each", "[inspector]
   const Box last = roomy.state().widgets["timeline/rank/1"];
   CHECK(last.max.y <= rows.max.y + 1);
   CHECK(last.max.y > rows.min.y + 0.8F * rows.height());
+  Session full({.panel = "timeline"}, 1920, 1080, traces_folder + "out-of-memory.tessera");
+  CHECK_THAT(full.state().fields["legend/operations"], Catch::Contains("capacity"));
   // Where memory has a part of its own there is no room, nor where there are many ranks.
   Session beside({.panel = "all"}, 1920, 1080, trace);
   CHECK_FALSE(beside.state().fields.contains("timeline/memory/0"));
