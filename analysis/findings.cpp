@@ -24,6 +24,7 @@ constexpr double memory_excess_min = 0.05;
 constexpr double nearly_full = 0.9;  // of the capacity
 constexpr double unused_min = 0.15;  // of what is reserved
 constexpr double exposed_min = 0.5;  // of the step
+constexpr double idle_min = 0.5;     // likewise
 
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
@@ -228,6 +229,35 @@ void add_exposed(const Trace& trace, std::vector<Finding>& out) {
   f.step = trace.last_step();
 }
 
+void add_idle(const Trace& trace, std::vector<Finding>& out) {
+  const TimeShares shares = figures_of(trace).shares;
+  const Time idle = std::max<Time>(0, shares.step - shares.compute - shares.exposed);
+  const double share =
+      shares.step > 0 ? static_cast<double>(idle) / static_cast<double>(shares.step) : 0;
+  if (share < idle_min) return;
+  const bool offloads = has_metric(trace, Metric::files);
+  Finding& f = out.emplace_back();
+  f.kind = FindingKind::idle;
+  f.title = fmt::format("The host, copies and files take {:.1f} % of the step", 100 * share);
+  f.evidence = fmt::format(
+      "In {} of {} per step, mean over ranks, neither compute nor a collective runs; compute takes "
+      "{} and exposed collectives {}.",
+      time_text(idle), time_text(shares.step), time_text(shares.compute),
+      time_text(shares.exposed));
+  f.advice = offloads ? "Offload less (--offload-param, --offload-optimizer, --offload-ratio), or "
+                        "give each rank more to compute between two steps of the optimizer, by a "
+                        "larger --batch or --accumulation."
+                      : "Give each rank more to compute per operation, by a larger --batch, so "
+                        "that the host is not what it waits for.";
+  f.cost = share;
+  f.step = trace.last_step();
+}
+
+/// Follows from the options, and is no fault.
+bool is_choice(FindingKind kind) {
+  return kind == FindingKind::exposed || kind == FindingKind::idle;
+}
+
 }  // namespace
 
 Result<std::vector<Finding>> findings_of(const Trace& trace) {
@@ -239,10 +269,9 @@ Result<std::vector<Finding>> findings_of(const Trace& trace) {
     TESSERA_TRY(add_memory(trace, out));
     TESSERA_TRY(add_fragmentation(trace, out));
     add_exposed(trace, out);
+    add_idle(trace, out);
   }
-  const auto order = [](const Finding& f) {
-    return std::pair(f.kind == FindingKind::exposed, -f.cost);
-  };
+  const auto order = [](const Finding& f) { return std::pair(is_choice(f.kind), -f.cost); };
   std::stable_sort(out.begin(), out.end(),
                    [&](const Finding& a, const Finding& b) { return order(a) < order(b); });
   return out;

@@ -2,9 +2,11 @@
 #include "tessera/analysis/group_usage.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
+#include "analysis/blocking_times.h"
 #include "analysis/link_limits.h"
 #include "analysis/operation_name.h"
 #include "tessera/analysis/collectives.h"
@@ -76,6 +78,8 @@ UsageSum::~UsageSum() = default;
 
 void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
   const LinkLimits limits(trace.run());
+  // Who waited for what begins in the range may begin after it.
+  const BlockingTimes blocking(trace, lanes, compute, from, std::numeric_limits<Time>::max());
   spans_between(trace, lanes, from, to,
                 [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
                   const bool collective = is_collective(op.kind);
@@ -84,6 +88,9 @@ void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Ti
                   sum.usage.kind = op.kind;
                   add_span(trace, compute, op, lane, i, sum);
                   if (!collective) return;
+                  if (blocking.known()) {
+                    sum.usage.blocking = std::max<Time>(0, sum.usage.blocking) + blocking.of(op.id);
+                  }
                   const double rate = bus_bandwidth(trace, op, lane.end[i] - lane.ready[i]);
                   const storage::CommunicatorRow* const group = trace.communicator(op);
                   const double most = group == nullptr ? 0 : limits.of(op, *group);

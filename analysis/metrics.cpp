@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/idle_times.h"
 #include "tessera/analysis/median.h"
 #include "tessera/assert.h"
 
@@ -35,6 +36,9 @@ std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i)
     case Metric::peak_memory: return s.peak_allocated[i].value;
     case Metric::transfer: return s.communication[i];
     case Metric::other: return rest_of(s.end[i] - s.begin[i], s.compute[i], s.exposed[i]);
+    case Metric::cpu:
+    case Metric::files:
+    case Metric::host: break;  // rows do not tell
   }
   return 0;
 }
@@ -64,7 +68,7 @@ void add_step(const storage::RankSteps& rows, std::size_t first, MetricTable& ta
 // Parts of a step are measured by the last step, which no first allocation lengthens.
 void set_unit(const storage::RankSteps& rows, std::size_t first, MetricTable& table) {
   const bool part = table.metric() == Metric::wait || table.metric() == Metric::exposed ||
-                    table.metric() == Metric::other;
+                    table.metric() >= Metric::other;
   if (!part) return;
   std::vector<std::int64_t> lengths;
   for (std::size_t i = first; i < first + static_cast<std::size_t>(rows.ranks); ++i) {
@@ -85,6 +89,9 @@ const char* name_of(Metric metric) {
     case Metric::peak_memory: return "Peak memory";
     case Metric::transfer: return "Transfer";
     case Metric::other: return "Host, I/O";
+    case Metric::cpu: return "CPU";
+    case Metric::files: return "Files";
+    case Metric::host: return "Host";
   }
   return "";
 }
@@ -95,7 +102,18 @@ bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank) {
   return steps.begin[i] < steps.end[i];
 }
 
+bool has_metric(const Trace& trace, Metric metric) {
+  if (static_cast<int>(metric) < step_metric_count) return true;
+  // Host streams of imported runs are annotations.
+  const auto& streams = trace.info().streams;
+  return trace.run().backend != "import" && !trace.run().recorded_ranks.empty() &&
+         std::any_of(streams.begin(), streams.end(), [](const storage::StreamRow& stream) {
+           return stream.role == StreamRole::host;
+         });
+}
+
 MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
+  TESSERA_ASSERT(static_cast<int>(metric) < step_metric_count, "a column of rank_step");
   MetricTable table(metric, steps.ranks);
   for (std::int32_t step = 0; step < steps.steps && steps.ranks > 0; ++step) {
     const auto first = static_cast<std::size_t>(step) * static_cast<std::size_t>(steps.ranks);
@@ -106,6 +124,11 @@ MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
 }
 
 Result<MetricTable> table_of(const Trace& trace, Metric metric) {
+  if (static_cast<int>(metric) >= step_metric_count) {
+    TESSERA_ASSIGN(MetricTable table, idle_table(trace, metric));
+    if (trace.step_count() > 0) set_unit(trace.last_rows(), 0, table);
+    return table;
+  }
   MetricTable table(metric, trace.rank_count());
   table.reserve(trace.step_count());
   TESSERA_TRY(trace.for_each_step(

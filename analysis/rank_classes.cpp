@@ -7,13 +7,13 @@
 namespace tessera::analysis {
 namespace {
 
-using Sides = std::array<std::int8_t, metric_count>;
+using Sides = std::array<std::int8_t, step_metric_count>;
 
 struct Words {
   const char *above, *below;
 };
 // In the order of Metric.
-constexpr Words words[metric_count] = {
+constexpr Words words[step_metric_count] = {
     {"longer steps", "shorter steps"},          {"computes longer", "computes less"},
     {"more exposed", "less exposed"},           {"waits longer", "waits less"},
     {"holds more memory", "holds less memory"}, {"communicates longer", "communicates less"},
@@ -24,7 +24,7 @@ constexpr Words words[metric_count] = {
 std::vector<RankClass> rank_classes(
     std::int32_t ranks, const std::function<const std::vector<Outlier>&(Metric)>& outliers_of) {
   std::map<Rank, Sides> odd;  // few, of however many ranks
-  for (int m = 0; m < metric_count; ++m) {
+  for (int m = 0; m < step_metric_count; ++m) {
     for (const Outlier& outlier : outliers_of(static_cast<Metric>(m))) {
       for (Rank rank = std::max(0, outlier.first_rank);
            rank <= std::min(outlier.last_rank, ranks - 1); ++rank) {

@@ -72,21 +72,26 @@ SpanFacts facts_of(const Trace& trace, Lanes compute, const storage::Lane& lane,
   return facts;
 }
 
-std::int32_t prefetch_distance(const Trace& trace, Lanes compute, const storage::OpRow& prefetch) {
+std::optional<PrefetchUse> prefetch_use(const Trace& trace, Lanes compute,
+                                        const storage::OpRow& prefetch) {
   if (prefetch.reason != Reason::backward_prefetch && prefetch.reason != Reason::forward_prefetch) {
-    return -1;
+    return {};
   }
   std::set<std::string> between;
   for (const storage::Lane* lane : compute) {
-    const auto first = std::upper_bound(lane->op.begin(), lane->op.end(), prefetch.id);
-    for (auto it = first; it != lane->op.end(); ++it) {
-      const storage::OpRow& op = trace.op(*it);
-      if (op.kind != OpKind::compute) continue;
-      if (op.unit == prefetch.unit) return static_cast<std::int32_t>(between.size());
-      between.insert(op.unit);
+    const auto first = static_cast<std::size_t>(
+        std::upper_bound(lane->op.begin(), lane->op.end(), prefetch.id) - lane->op.begin());
+    for (std::size_t i = first; i < lane->op.size(); ++i) {
+      const storage::OpRow& op = trace.op(lane->op[i]);
+      if (op.unit == prefetch.unit) {  // computed with, or copied out for that
+        const auto end_before = [&](std::size_t k) { return k == 0 ? 0 : lane->end[k - 1]; };
+        return PrefetchUse{static_cast<std::int32_t>(between.size()), end_before(first),
+                           lane->begin[i], end_before(i)};
+      }
+      if (op.kind == OpKind::compute) between.insert(op.unit);
     }
   }
-  return -1;
+  return {};
 }
 
 }  // namespace tessera::analysis

@@ -65,8 +65,9 @@ constexpr std::array argument_keys = {Key{"External id", &RawEvent::external},
 
 template <class Keys>
 bool take_member(JsonCursor& at, std::string_view key, const Keys& keys, RawEvent& event) {
+  const char initial = key.empty() ? '\0' : key.front();
   for (const Key& known : keys) {
-    if (known.name != key) continue;
+    if (known.name.front() != initial || known.name != key) continue;
     std::string_view& value = event.*known.member;
     if (known.raw) return at.raw(value);
     const char first = at.peek();

@@ -10,6 +10,7 @@
 
 #include "exchange/import/align_clocks.h"
 #include "exchange/import/format.h"
+#include "exchange/import/output_name.h"
 #include "exchange/import/write_run.h"
 #include "tessera/storage/trace_writer.h"
 
@@ -165,12 +166,7 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
     read += bytes;
     if (options.progress) options.progress(read, total);
   };
-  for (const std::string& file : files) {
-    if (!std::filesystem::equivalent(file, out, ignored) || ignored) continue;
-    return Status(
-        Code::invalid_argument,
-        fmt::format("\"{}\" is to be imported and to be written: choose another name.", out));
-  }
+  TESSERA_TRY(check_output_name(files, out, "imported"));
   TESSERA_ASSIGN(std::vector<Opened> opened, open_all(files, progress));
   Imported done;
   ImportedRun run;

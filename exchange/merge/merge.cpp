@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <set>
 
+#include "exchange/import/output_name.h"
 #include "exchange/merge/merge_clocks.h"
 #include "exchange/merge/merge_groups.h"
 #include "exchange/merge/merge_ops.h"
@@ -267,16 +267,6 @@ class MergedRun {
   std::vector<std::size_t> places_;  // in these, of one group
 };
 
-Status check_names(const std::vector<std::string>& files, const std::string& out) {
-  std::error_code ignored;
-  for (const std::string& file : files) {
-    if (!std::filesystem::equivalent(file, out, ignored) || ignored) continue;
-    return {Code::invalid_argument,
-            fmt::format("\"{}\" is to be merged and to be written: choose another name.", out)};
-  }
-  return {};
-}
-
 void warn_of_gaps(const MergeSources& all, const MergeClocks& clocks,
                   std::vector<std::string>& warnings) {
   for (const std::size_t s : clocks.lonely) {
@@ -300,7 +290,7 @@ void warn_of_gaps(const MergeSources& all, const MergeClocks& clocks,
 
 Result<Merged> merge_traces(const std::vector<std::string>& files, const std::string& out,
                             const std::string& version) {
-  TESSERA_TRY(check_names(files, out));
+  TESSERA_TRY(check_output_name(files, out, "merged"));
   TESSERA_ASSIGN(MergeSources all, open_merge_sources(files));
   all.run.version = version;
   TESSERA_ASSIGN(const MergeClocks clocks, find_merge_clocks(all));

@@ -11,6 +11,8 @@
 //   }
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -42,7 +44,15 @@ class JsonCursor {
   bool string(std::string_view& raw) {
     if (!take('"')) return false;
     const char* const begin = at_;
+    // Most are short, and without escapes.
+    const char* const near_end = end_ - at_ > short_string ? at_ + short_string : end_;
     const char* from = at_;
+    while (from != near_end && *from != '"' && *from != '\\') ++from;
+    if (from != near_end && *from == '"') {
+      raw = {begin, static_cast<std::size_t>(from - begin)};
+      at_ = from + 1;
+      return true;
+    }
     while (true) {
       const auto left = static_cast<std::size_t>(end_ - from);
       const auto* quote = static_cast<const char*>(std::memchr(from, '"', left));
@@ -95,10 +105,14 @@ class JsonCursor {
   }
 
  private:
-  static bool is_end(char c) {
-    return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
-           c == '{' || c == '[' || c == '"' || c == ':';
-  }
+  static constexpr std::ptrdiff_t short_string = 24;
+  static constexpr std::array<bool, 256> ends = [] {
+    std::array<bool, 256> table{};
+    for (const char c : std::string_view(",}] \n\r\t{[\":"))
+      table[static_cast<std::uint8_t>(c)] = true;
+    return table;
+  }();
+  static bool is_end(char c) { return ends[static_cast<std::uint8_t>(c)]; }
   bool starve() {
     starved_ = true;
     return false;

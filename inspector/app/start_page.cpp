@@ -21,6 +21,7 @@ constexpr Example table_of_examples[] = {
     {"gpt2-8-h100", "", "all", "GPT-2 on eight H100: one of the ranks is slow"},
     {"gpt2-8-h100", "gpt2-8-h100-fused", "compare", "the same beside a run with faster kernels"},
     {"real-h100", "simulated-h100", "compare", "a real H100, and the same run simulated"},
+    {"real-cpu", "simulated-cpu", "compare", "two processes on CPUs, and the same run simulated"},
     {"out-of-memory", "", "holders", "Llama-3-70B on eight GPUs: where memory was too small"},
     {"offload-nvme", "", "all", "Llama-3-8B by ZeRO-3, parameters and optimizer on drives"},
     {"straggler-16384", "", "overview", "16,384 GPUs, of which one is slow"},

@@ -83,6 +83,7 @@ void CommunicationPanel::find_out(const Surface& ui, TraceModel& model, ViewStat
   if (!model.is_long()) {
     shown_ = wanted;
     const RankData& data = model.rank(shown_.rank);
+    problem_ = data.problem;
     std::vector<const storage::Lane*> lanes;
     for (const LaneData& lane : data.lanes) lanes.push_back(&lane.spans);
     rows_ = analysis::group_usage(model, lanes, data.compute, shown_.from, shown_.to, by_);
@@ -162,6 +163,7 @@ float CommunicationPanel::draw_head(Surface& ui, TraceModel& model, ViewState& s
                   job_.valid() ? fmt::format("; summing up {} to {} ...", format_time(sought_.from),
                                              format_time(sought_.to))
                                : "");
+  state.fields["communication"] = words;
   draw_wrapped(ui.fonts.strong, {box.min.x + pad, y}, ui.theme.text, words, box.width() - 2 * pad);
   y += wrapped_height(ui.fonts.strong, words, box.width() - 2 * pad) + ui.theme.px(8);
   draw_choices(ui, model, state, {box.min.x + pad, y});

@@ -53,6 +53,8 @@ constexpr Column table_columns[] = {
      [](const Row& r) { return format_time(r.transfer); }},
     {"exposed", of_groups | of_units | of_all, 84, 0, false,
      [](const Row& r) { return format_time(r.exposed); }},
+    {"blocking", of_groups | of_units, 84, 2, false,
+     [](const Row& r) { return r.blocking < 0 ? "" : format_time(r.blocking); }},
     {"algbw", of_groups, 92, 5, false,
      [](const Row& r) {
        return r.algorithm_bandwidth > 0 ? format_rate(r.algorithm_bandwidth) : "";
@@ -188,12 +190,13 @@ std::string usage_sql(UsageBy by, Rank rank, Time from, Time to) {
 std::string usage_csv(const std::vector<analysis::GroupUsage>& rows) {
   std::string csv =
       query::csv_line({"name", "kind", "group", "group_size", "algorithm", "count", "bytes",
-                       "duration", "wait", "transfer", "exposed", "algbw", "busbw", "link"});
+                       "duration", "wait", "transfer", "exposed", "blocking", "algbw", "busbw", "link"});
   for (const Row& r : rows) {
     csv += query::csv_line(
         {r.name, std::string(name_of(r.kind)), r.group, std::to_string(r.group_size), r.algorithm,
          std::to_string(r.count), std::to_string(r.bytes.value), std::to_string(r.duration),
          std::to_string(r.wait), std::to_string(r.transfer), std::to_string(r.exposed),
+         r.blocking < 0 ? "" : std::to_string(r.blocking),
          fmt::format("{:.0f}", r.algorithm_bandwidth), fmt::format("{:.0f}", r.bus_bandwidth),
          r.link_bandwidth > 0 ? fmt::format("{:.0f}", r.link_bandwidth) : ""});
   }

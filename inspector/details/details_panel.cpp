@@ -104,11 +104,8 @@ void draw_span(Surface& ui, TraceModel& model, ViewState& state, const SpanRef& 
   show("Duration", format_time(facts.duration));
   if (facts.collective) {
     collective_fields(ui, model, state, op, facts);
-    if (const std::int32_t distance =
-            analysis::prefetch_distance(model, model.around(span.rank, op.step).compute, op);
-        distance >= 0) {
-      show("Prefetched", format_many(distance, "unit") + " early");
-    }
+    const auto use = analysis::prefetch_use(model, model.around(span.rank, op.step).compute, op);
+    if (use) show("Prefetched", format_many(use->units, "unit") + " early");
   } else {
     if (facts.flops_per_s > 0) {
       show("Work", format_flops(op.flops));

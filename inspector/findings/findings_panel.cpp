@@ -27,6 +27,7 @@ constexpr Search searches[] = {
     {analysis::FindingKind::memory_growth, "memory that grows from step to step"},
     {analysis::FindingKind::fragmentation, "memory that is reserved but cannot be used"},
     {analysis::FindingKind::exposed, "steps that are mostly collectives, while nothing computes"},
+    {analysis::FindingKind::idle, "steps that are mostly the host's, copies and files"},
 };
 
 // What the finding costs, in the unit of what it is about.
@@ -37,7 +38,8 @@ std::string cost_text(const analysis::Finding& finding) {
     case FindingKind::slow_rank:
     case FindingKind::slow_link:
     case FindingKind::late_gather:
-    case FindingKind::exposed: return format_percent(finding.cost) + " of step";
+    case FindingKind::exposed:
+    case FindingKind::idle: return format_percent(finding.cost) + " of step";
     default: return "memory";
   }
 }
@@ -46,7 +48,8 @@ std::string cost_text(const analysis::Finding& finding) {
 Colour mark_of(const Surface& ui, analysis::FindingKind kind) {
   using analysis::FindingKind;
   if (kind == FindingKind::failure) return ui.colours().fail;
-  return kind == FindingKind::exposed ? ui.theme.dim : ui.colours().warn;
+  const bool choice = kind == FindingKind::exposed || kind == FindingKind::idle;
+  return choice ? ui.theme.dim : ui.colours().warn;
 }
 
 void open_finding(TraceModel& model, ViewState& state, const analysis::Finding& finding) {
@@ -57,6 +60,7 @@ void open_finding(TraceModel& model, ViewState& state, const analysis::Finding& 
     if (finding.kind == analysis::FindingKind::slow_rank) state.metric = analysis::Metric::compute;
     if (finding.kind == analysis::FindingKind::slow_link) state.metric = analysis::Metric::transfer;
     if (finding.kind == analysis::FindingKind::exposed) state.metric = analysis::Metric::exposed;
+    if (finding.kind == analysis::FindingKind::idle) state.metric = analysis::Metric::other;
     if (finding.kind == analysis::FindingKind::unbalanced_memory) {
       state.metric = analysis::Metric::peak_memory;
     }

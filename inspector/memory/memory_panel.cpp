@@ -10,31 +10,14 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/memory_stack.h"
 #include "inspector/widgets/value_axis.h"
 
 namespace tessera::inspector {
 namespace {
 
 constexpr float host_strip_height = 38;
-constexpr float plot_columns_max = 2000;  // more are not told apart, and cost a frame its time
-
-struct Scale {
-  double top;  // bytes at the upper edge
-  float y0, y1;
-  float y_of(double bytes) const {
-    return std::floor(y1 - static_cast<float>(bytes / top) * (y1 - y0));
-  }
-};
-
-// The capacity belongs on the scale when the run comes near it.
-double top_of(const TraceModel& model, const MemoryPyramid& memory) {
-  const auto peak = static_cast<double>(memory.most_reserved().value);
-  const auto capacity = static_cast<double>(model.run().memory_per_rank.value);
-  const double top = capacity > 0 && capacity < 1.7 * peak ? std::max(peak, capacity) : peak;
-  return std::max(top, 1.0) * 1.08;
-}
-
-void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left) {
+void draw_grid(const Surface& ui, const MemoryScale& scale, const Box& box, float left) {
   const double step = round_step(scale.top, AxisUnit::memory);
   const float tall = ui.fonts.small->FontSize;
   float above = scale.y1 + 2 * tall;  // the last label
@@ -50,99 +33,6 @@ void draw_grid(const Surface& ui, const Scale& scale, const Box& box, float left
   }
 }
 
-// Memory that is reserved but not in use, in strokes where the rectangle has room for some. Of a
-// tall plot they are further apart, so that many narrow rectangles are not thousands of strokes.
-void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) {
-  constexpr float strokes_max = 50;  // from the bottom to the top
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float step = std::max(ui.theme.px(8), std::ceil(plot_height / strokes_max));
-  draw->AddRectFilled(low, high, ui.colours().of(MemoryClass::reserved_unused));
-  if (high.x - low.x < step || high.y - low.y < ui.theme.px(3)) return;
-  const Colour stroke = mix(ui.colours().of(MemoryClass::reserved_unused), ui.theme.dim, 110);
-  draw->PushClipRect(low, high, true);
-  // Strokes of neighbours meet, as they lie on one grid.
-  const float tall = high.y - low.y;
-  for (float x = std::floor((low.x - tall) / step) * step; x < high.x; x += step) {
-    draw->AddLine({x, high.y}, {x + tall, low.y}, stroke, ui.theme.px(1));
-  }
-  draw->PopClipRect();
-}
-
-/// The bands of the stack from left to right. What keeps its place from one column to the next is
-/// one rectangle, so that a band that does not change costs four vertices however wide it is.
-class Bands {
- public:
-  Bands(const Surface& ui, float plot_height) : ui_(ui), height_(plot_height) {}
-
-  /// The stack from x on; columns come from left to right.
-  void column(float x, const MemoryStack& stack, const Scale& scale) {
-    double sum = 0;
-    for (const MemoryClass c : device_memory_stack) {
-      const auto bytes = static_cast<double>(stack[static_cast<std::size_t>(c)].value);
-      const float y1 = scale.y_of(sum), y0 = scale.y_of(sum + bytes);
-      sum += bytes;
-      Band& band = bands_[static_cast<std::size_t>(c)];
-      if (band.y0 == y0 && band.y1 == y1) continue;
-      finish(c, x);
-      band = {x, y0, y1};
-    }
-  }
-  /// Nothing is there from x on.
-  void end(float x) {
-    for (const MemoryClass c : device_memory_stack) {
-      finish(c, x);
-      bands_[static_cast<std::size_t>(c)] = {};
-    }
-  }
-
- private:
-  struct Band {
-    float x = 0, y0 = 0, y1 = 0;
-  };
-  void finish(MemoryClass c, float x) {
-    const Band& band = bands_[static_cast<std::size_t>(c)];
-    if (band.y1 <= band.y0) return;
-    if (c == MemoryClass::reserved_unused) {
-      draw_unused(ui_, {band.x, band.y0}, {x, band.y1}, height_);
-    } else {
-      ImGui::GetWindowDrawList()->AddRectFilled({band.x, band.y0}, {x, band.y1},
-                                                ui_.colours().of(c));
-    }
-  }
-
-  const Surface& ui_;
-  float height_;  // of the plot
-  std::array<Band, memory_class_count> bands_{};
-};
-
-// Each column shows its highest moment; very wide plots have columns of several pixels.
-void draw_columns(const Surface& ui, const MemoryPyramid& memory, ViewState& state, Time run_end,
-                  const Scale& scale, float left, float width) {
-  state.classes_in_view.reset();
-  const float wide = std::floor(width / plot_columns_max) + 1;
-  // Nothing is known after the end of the run.
-  const float last = std::min(width, state.time.x_of(run_end, 0, width));
-  Bands bands(ui, scale.y1 - scale.y0);
-  std::ptrdiff_t shown = -1;
-  for (float x = 0; x < last; x += wide) {
-    const Time from = state.time.time_at(left + x, left, width);
-    const Time to = state.time.time_at(left + x + wide, left, width);
-    const std::ptrdiff_t sample = memory.highest(from, std::max(to, from + 1));
-    if (sample == shown) continue;
-    shown = sample;
-    if (sample < 0) {
-      bands.end(left + x);
-      continue;
-    }
-    const MemoryStack stack = memory.stack(sample);
-    for (std::size_t c = 0; c < stack.size(); ++c) {
-      if (stack[c] > Bytes{}) state.classes_in_view.set(c);
-    }
-    bands.column(left + x, stack, scale);
-  }
-  bands.end(left + std::max(0.0F, std::ceil(last)));
-}
-
 // What a rank holds on the host or on drives: a strip of its own scale below the device's memory,
 // with its highest moment in view, as no trace says how much there is.
 void draw_host_strip(const Surface& ui, const HostMemory& host, ViewState& state, Time run_end,
@@ -154,7 +44,7 @@ void draw_host_strip(const Surface& ui, const HostMemory& host, ViewState& state
     run_peak = memory.allocated(highest);
   }
   const double top = std::max(1.0, 1.15 * static_cast<double>(run_peak.value));
-  const float wide = std::floor(width / plot_columns_max) + 1;
+  const float wide = plot_column_px(width);
   const float last = std::min(width, state.time.x_of(run_end, 0, width));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled({box.min.x, box.max.y}, {box.max.x, box.max.y + 1}, ui.theme.line);
@@ -202,7 +92,7 @@ ImVec2 note_size(const Surface& ui, const std::string& words) {
 
 // Returns where its label is.
 Box draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& state,
-              const Scale& scale, float left, float width) {
+              const MemoryScale& scale, float left, float width) {
   const std::ptrdiff_t peak = memory.highest(state.time.from(), state.time.to());
   if (peak < 0) return {};
   const float x = std::clamp(state.time.x_of(memory.time(peak), left, width), left, left + width);
@@ -225,8 +115,8 @@ Box draw_peak(const Surface& ui, const MemoryPyramid& memory, const ViewState& s
   return box;
 }
 
-void draw_capacity(const Surface& ui, const TraceModel& model, const Scale& scale, const Box& box,
-                   float left, const Box& taken) {
+void draw_capacity(const Surface& ui, const TraceModel& model, const MemoryScale& scale,
+                   const Box& box, float left, const Box& taken) {
   const auto capacity = static_cast<double>(model.run().memory_per_rank.value);
   if (capacity <= 0 || capacity >= scale.top) return;
   const float y = scale.y_of(capacity);
@@ -367,9 +257,11 @@ void draw_memory_panel(Surface& ui, TraceModel& model, ViewState& state, const B
   if (plot.height() < theme.px(40) || plot.width() < theme.px(40)) return;  // no room for a plot
   draw->PushClipRect(box.min, box.max, true);
   const MemoryPyramid& memory = *rank.pyramid;
-  const Scale scale{top_of(model, memory), plot.min.y, plot.max.y};
+  const MemoryScale scale = memory_scale(model, memory, plot.min.y, plot.max.y);
   draw_grid(ui, scale, plot, left);
-  draw_columns(ui, memory, state, model.info().end, scale, left, width);
+  state.classes_in_view =
+      draw_memory_stack(ui, memory, state.time, model.info().end, scale, {left, width},
+                        {plot_column_px(width), /*hatched=*/true});
   for (std::size_t k = 0; room && k < rank.host.size(); ++k) {
     const float y = plot.max.y + static_cast<float>(k + 1) * strip;
     draw_host_strip(ui, rank.host[k], state, model.info().end,

@@ -47,16 +47,36 @@ const MetricFigures* RankMetrics::step(Metric metric, std::int32_t step) {
   const MetricFigures* const all = at_hand ? figures(metric) : nullptr;
   const bool same = step_ == step && of_step_.table.metric() == metric;
   if (same && step_scaled_ == (all != nullptr)) return &of_step_;
-  const auto rows = trace_.step_rows(step);
-  if (!rows.ok()) {
-    fail(rows.status());
+  const auto table = table_of_step(metric, step, all);
+  if (!table.ok()) {
+    fail(table.status());
     return nullptr;
   }
-  of_step_ = analysis::figures_of(analysis::table_of(*rows, metric));
+  if (!*table) return nullptr;
+  of_step_ = analysis::figures_of(**table);
   if (all != nullptr) of_step_.scale = all->scale;
   step_ = step;
   step_scaled_ = all != nullptr;
   return &of_step_;
+}
+
+// From what is known of all steps, or else from the trace; none: it takes all spans.
+Result<std::optional<analysis::MetricTable>> RankMetrics::table_of_step(
+    Metric metric, std::int32_t step, const MetricFigures* all) const {
+  if (all != nullptr) {
+    analysis::MetricTable table(metric, all->table.ranks());
+    table.unit = all->table.unit;
+    table.add_step(all->table.step(step));
+    for (Rank rank = 0; rank < table.ranks(); ++rank) {
+      if (!all->table.known(step, rank)) table.set_unknown(rank);
+    }
+    return std::optional(std::move(table));
+  }
+  if (static_cast<int>(metric) >= analysis::step_metric_count) {
+    return std::optional<analysis::MetricTable>();
+  }
+  TESSERA_ASSIGN(const auto rows, trace_.step_rows(step));
+  return std::optional(analysis::table_of(rows, metric));
 }
 
 void RankMetrics::look(Metric metric, bool wants_outliers) {

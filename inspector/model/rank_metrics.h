@@ -32,7 +32,8 @@ class RankMetrics {
   /// The metric that an overview shows first, likewise.
   std::optional<analysis::Metric> telling();
   /// One step of a metric, coloured by all steps as soon as they are known, before by itself;
-  /// nullptr if it cannot be read. REQUIRES: the trace has the step.
+  /// nullptr if it cannot be read, or takes the spans of all steps that are not read yet. REQUIRES:
+  /// the trace has the step.
   const analysis::MetricFigures* step(analysis::Metric metric, std::int32_t step);
   /// Something is still to come.
   bool at_work() const { return job_.valid(); }
@@ -51,6 +52,8 @@ class RankMetrics {
     std::optional<std::vector<analysis::Outlier>> outliers;
   };
   Known& known(analysis::Metric metric) { return known_[static_cast<std::size_t>(metric)]; }
+  Result<std::optional<analysis::MetricTable>> table_of_step(
+      analysis::Metric metric, std::int32_t step, const analysis::MetricFigures* all) const;
   bool waits() const { return patient_ || trace_.holds_steps(); }
   /// Has the thread look for the metric, or its outliers; once at a time.
   void look(analysis::Metric metric, bool outliers);

@@ -44,8 +44,8 @@ std::optional<Rank> recorded_of(const TraceModel& model, const RankClass& of) {
 
 void ClassList::find_out(TraceModel& model) {
   // Each metric is asked for in turn: a thread may still be looking.
-  std::array<const std::vector<analysis::Outlier>*, analysis::metric_count> found{};
-  for (int m = 0; m < analysis::metric_count; ++m) {
+  std::array<const std::vector<analysis::Outlier>*, analysis::step_metric_count> found{};
+  for (int m = 0; m < analysis::step_metric_count; ++m) {
     found[static_cast<std::size_t>(m)] = model.metrics().outliers(static_cast<analysis::Metric>(m));
   }
   if (std::find(found.begin(), found.end(), nullptr) != found.end()) return;

@@ -8,13 +8,14 @@ namespace tessera::inspector {
 namespace {
 
 constexpr double median_place = 0.5;  // where the median is
+constexpr double nothing = -1;
 
 }  // namespace
 
 std::vector<double> heat_cells(const analysis::MetricFigures& figures, int rows, int columns) {
   const analysis::MetricTable& table = figures.table;
   std::vector<double> cells(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
-                            median_place);
+                            nothing);
   for (int step = 0; step < table.steps(); ++step) {
     const int c0 = static_cast<int>(std::int64_t{step} * columns / table.steps());
     const int c1 = static_cast<int>((std::int64_t{step} + 1) * columns / table.steps());
@@ -27,6 +28,10 @@ std::vector<double> heat_cells(const analysis::MetricFigures& figures, int rows,
         for (int column = c0; column < std::max(c0 + 1, c1); ++column) {
           double& cell = cells[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
                                static_cast<std::size_t>(column)];
+          if (cell == nothing) {
+            cell = place;
+            continue;
+          }
           const double further = std::abs(place - median_place) - std::abs(cell - median_place);
           if (further > 0 || (further == 0 && place > cell)) cell = place;
         }

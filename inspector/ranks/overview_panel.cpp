@@ -28,12 +28,14 @@ constexpr std::size_t findings_shown = 4;
 }  // namespace
 
 // Returns where the buttons end, below.
-float OverviewPanel::draw_metrics(Surface& ui, ViewState& state, const Box& box) {
+float OverviewPanel::draw_metrics(Surface& ui, const TraceModel& model, ViewState& state,
+                                  const Box& box) {
   const float left = box.min.x + ui.theme.px(10), gap = ui.theme.px(4);
   const float tall = ImGui::GetFrameHeight();
   ImVec2 at{left, box.min.y + ui.theme.px(10)};
   for (int m = 0; m < analysis::metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
+    if (!has_metric(model, metric)) continue;
     const float wide =
         ImGui::CalcTextSize(name_of(metric)).x + 2 * ImGui::GetStyle().FramePadding.x;
     if (at.x > left && at.x + wide > box.max.x) at = {left, at.y + tall + gap};
@@ -117,9 +119,12 @@ void OverviewPanel::hover_map(TraceModel& model, ViewState& state, const Box& ma
                                                         static_cast<float>(ranks)));
   state.step = step;  // the grid beside shows it
   const Metric metric = figures_->table.metric();
+  const std::string value = figures_->table.known(step, rank)
+                                ? format_metric(metric, figures_->table.at(step, rank))
+                                : "is not known";
   ImGui::SetTooltip("rank %d, node %d, step %d\n%s %s%s", rank,
                     rank / std::max(1, model.run().ranks_per_node), step, name_of(metric),
-                    format_metric(metric, figures_->table.at(step, rank)).c_str(),
+                    value.c_str(),
                     model.recorded(rank) ? "\nclick to open in the timeline"
                                          : "\nno spans were recorded for this rank");
   if (!ImGui::IsMouseClicked(0) || !model.recorded(rank)) return;
@@ -146,7 +151,8 @@ void OverviewPanel::draw_heat_map(Surface& ui, TraceModel& model, ViewState& sta
   if (width != map_width_ || height != map_height_ || figures_->table.metric() != map_metric_) {
     const auto cells = heat_cells(*figures_, height, width);
     Texture texture{width, height, std::vector<std::uint32_t>(cells.size()), Sampling::nearest};
-    std::transform(cells.begin(), cells.end(), texture.pixels.begin(), sequential);
+    std::transform(cells.begin(), cells.end(), texture.pixels.begin(),
+                   [](double place) { return place < 0 ? 0 : sequential(place); });
     if (map_texture_ == nullptr) {
       map_texture_ = ui.textures.create(std::move(texture));
     } else {
@@ -303,6 +309,10 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
     draw_waiting(ui, model, box);
     return;
   }
+  const Metric metric = figures_->table.metric();
+  state.fields["overview/metric"] =
+      fmt::format("{}: {} to {}", name_of(metric), format_metric(metric, figures_->scale.low()),
+                  format_metric(metric, figures_->scale.high()));
   const float gap = ui.theme.px(6);
   // The map comes first where there is little room.
   const float wanted = ui.theme.px(side_width);
@@ -311,7 +321,7 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->PushClipRect(box.min, box.max, true);
   draw->AddRectFilled(left.min, left.max, ui.theme.panel);
-  const float top = draw_metrics(ui, state, left);
+  const float top = draw_metrics(ui, model, state, left);
   // Rows of few ranks need not be higher than their text wants; the spread takes the rest.
   const float rows = ui.theme.px(highest_row) * static_cast<float>(model.rank_count());
   const float spread = std::min(ui.theme.px(spread_height), 0.35F * box.height());

@@ -17,7 +17,7 @@ class OverviewPanel final : public Panel {
   bool renew(const TraceModel& model) override;
 
  private:
-  float draw_metrics(Surface& ui, ViewState& state, const Box& box);
+  float draw_metrics(Surface& ui, const TraceModel& model, ViewState& state, const Box& box);
   void draw_heat_map(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_map_axes(Surface& ui, const TraceModel& model, const Box& map);
   void draw_cells_text(const Surface& ui, const TraceModel& model, const Box& map);

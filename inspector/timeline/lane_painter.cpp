@@ -6,6 +6,7 @@
 
 #include "inspector/widgets/drawing.h"
 #include "inspector/widgets/format.h"
+#include "inspector/widgets/memory_stack.h"
 #include "inspector/widgets/op_text.h"
 
 namespace tessera::inspector {
@@ -78,6 +79,26 @@ void LanePainter::lane(Rank rank, std::int32_t stream, float y, float height, bo
   lanes_.push_back(std::move(lane));
 }
 
+bool LanePainter::memory(Rank rank, float y, float height) {
+  const RankMemory& memory = model_->memory(rank);
+  if (memory.pyramid == nullptr) return false;
+  // All strips together are about as many rectangles as one plot.
+  const auto ranks = static_cast<float>(model_->run().recorded_ranks.size());
+  const float column_px = std::max(plot_column_px(width_), std::ceil(ranks / 2));
+  const MemoryScale scale = memory_scale(*model_, *memory.pyramid, y, y + height);
+  draw_->PushClipRect({left_, y}, {left_ + width_, y + height}, true);
+  seen_.memory |= draw_memory_stack(*ui_, *memory.pyramid, state_->time, model_->info().end, scale,
+                                    {left_, width_}, {column_px, /*hatched=*/false});
+  const auto capacity = static_cast<double>(model_->run().memory_per_rank.value);
+  if (capacity > 0 && capacity < scale.top) {
+    draw_dashes(left_, left_ + width_, scale.y_of(capacity), ui_->colours().fail, ui_->theme.px(5));
+    seen_.capacity = true;
+  }
+  draw_->PopClipRect();
+  draw_->AddRectFilled({left_, y + height - 1}, {left_ + width_, y + height}, ui_->theme.line);
+  return true;
+}
+
 // Work at full strength, waiting as faint as where bars are wide enough to tell them apart.
 Colour LanePainter::colour_of(const LaneColumn& column) {
   const double work = column.busy - column.wait;
@@ -123,6 +144,15 @@ void LanePainter::finish() {
     ImGui::PushFont(ui_->fonts.small);
     for (std::size_t index : lane.wide) draw_bar(lane, index);
     ImGui::PopFont();
+  }
+  for (const Lane& lane : lanes_) draw_prefetches(lane);  // over all bars
+}
+
+void LanePainter::draw_prefetches(const Lane& lane) {
+  if (!lane.detailed || model_->stream(lane.stream).role != StreamRole::communication) return;
+  const PrefetchMarks::Strip strip{{left_, lane.y}, {left_ + width_, lane.y + lane.height}};
+  for (const std::size_t index : lane.wide) {
+    prefetches_.draw(*ui_, *model_, *state_, {lane.rank, lane.stream, index}, strip, seen_);
   }
 }
 

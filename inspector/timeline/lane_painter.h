@@ -10,6 +10,7 @@
 #include "inspector/model/view_state.h"
 #include "inspector/render/surface.h"
 #include "inspector/timeline/operation_legend.h"
+#include "inspector/timeline/prefetch_marks.h"
 
 namespace tessera::inspector {
 
@@ -19,7 +20,9 @@ class LanePainter {
   void begin(Surface& ui, TraceModel& model, const ViewState& state, float left, float width);
   /// A lane at `y`; `detailed` lanes get labels, hatches and exposed marks.
   void lane(Rank rank, std::int32_t stream, float y, float height, bool detailed);
-  /// Draws everything.
+  /// The memory of a rank between `y` and `y + height`, if it has samples; false: it has none.
+  bool memory(Rank rank, float y, float height);
+  /// Draws all lanes.
   void finish();
 
   std::int64_t visited() const { return visited_; }
@@ -40,6 +43,7 @@ class LanePainter {
   Colour colour_of(const LaneColumn& column);
   void draw_bar(const Lane& lane, std::size_t index);
   void draw_wait(const Lane& lane, float x0, float x1, Colour colour);
+  void draw_prefetches(const Lane& lane);
   void draw_exposed(const Lane& lane, std::size_t index, Colour bar);
   void draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar);
   float x_of(Time time) const { return state_->time.x_of(time, left_, width_); }
@@ -54,6 +58,7 @@ class LanePainter {
   int texture_width_ = 0, texture_height_ = 0;
   std::int64_t visited_ = 0;
   SeenMarks seen_;
+  PrefetchMarks prefetches_;
 };
 
 /// The span of `stream` on `rank` at `time`, allowing `slack` ns beside narrow ones.

@@ -20,8 +20,20 @@ std::vector<LegendEntry> entries_of(const Surface& ui, const TraceModel& model,
   }
   if (seen.waits) entries.push_back({LegendMark::wait, ui.theme.dim, "waits for others"});
   if (seen.exposed) entries.push_back({LegendMark::exposed, ui.theme.text, "exposed"});
+  if (seen.prefetches) {
+    entries.push_back({LegendMark::prefetch, ui.theme.dim, "prefetch: issued, first used"});
+  }
+  if (seen.late_prefetches) {
+    entries.push_back(
+        {LegendMark::prefetch, ui.colours().fail, "late prefetch: compute stood still"});
+  }
   if (seen.merged) entries.push_back({LegendMark::merged, ui.theme.dim, "fainter: busy in part"});
   if (seen.path) entries.push_back({LegendMark::line, ui.theme.text, "critical path"});
+  for (const MemoryClass c : device_memory_stack) {
+    if (!seen.memory[static_cast<std::size_t>(c)]) continue;
+    entries.push_back({LegendMark::colour, ui.colours().of(c), std::string(name_of(c))});
+  }
+  if (seen.capacity) entries.push_back({LegendMark::line, ui.colours().fail, "capacity"});
   return entries;
 }
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr float highest_lane = 28;  // px; more adds nothing to a bar with a label
 constexpr float label_lane = 14;    // px; less is too low for a label
+constexpr float lowest_memory = 60, highest_memory = 640;  // px of a strip below lanes
 
 float lane_gap(const Surface& ui, float lane) {
   return ui.theme.px(lane >= ui.theme.px(label_lane) ? 2 : 1);
@@ -33,6 +34,7 @@ float row_height(const Surface& ui, std::size_t lanes, float lane) {
 /// Heights of lanes: of the opened rank and of all others.
 struct LaneHeights {
   float opened, others;
+  float spare = 0;  // px that rows leave
 };
 
 // The highest lanes with which all rows fit; the lowest if none does.
@@ -49,7 +51,8 @@ LaneHeights lane_heights(const Surface& ui, TraceModel& model, Rank opened, floa
     return sum;
   };
   for (float lane = theme.px(highest_lane); lane > theme.lane_compact_px; lane -= 1) {
-    if (total(lane) <= room + 1) return {std::max(lane, theme.lane_px), lane};
+    const float rows = total(lane);
+    if (rows <= room + 1) return {std::max(lane, theme.lane_px), lane, room - rows};
   }
   return {theme.lane_px, theme.lane_compact_px};
 }
@@ -73,10 +76,16 @@ void TimelinePanel::lay_out(const Surface& ui, TraceModel& model, const ViewStat
   rows_.clear();
   const LaneHeights heights = lane_heights(ui, model, state.rank, box.height());
   const std::size_t guess = model.lanes_of(state.rank).size();
+  const auto ranks =
+      static_cast<float>(std::max<std::size_t>(1, model.run().recorded_ranks.size()));
+  const float share = std::min(heights.spare / ranks, ui.theme.px(highest_memory));
+  const bool has_memory = share >= ui.theme.px(lowest_memory) && model.run().records_memory &&
+                          model.memory(state.rank).pyramid != nullptr;
+  const float memory = has_memory ? std::floor(share) : 0;
   const auto add = [&](Rank rank, float& y, bool pinned) {
     const float lane = rank == state.rank ? heights.opened : heights.others;
-    const float height = row_height(ui, model.lane_count(rank, guess), lane);
-    rows_.push_back({rank, y, height, lane, lane >= ui.theme.px(label_lane), pinned});
+    const float height = row_height(ui, model.lane_count(rank, guess), lane) + memory;
+    rows_.push_back({rank, y, height, lane, memory, lane >= ui.theme.px(label_lane), pinned});
     y += height;
   };
   // Pinned rows stay on top, as long as they leave others half of the room.
@@ -134,7 +143,24 @@ void TimelinePanel::draw_row_title(Surface& ui, TraceModel& model, ViewState& st
   ImGui::PopFont();
 }
 
-void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const ViewState&, const Row& row) {
+// Its highest moment in view beside it.
+void TimelinePanel::draw_memory(const Surface& ui, TraceModel& model, ViewState& state,
+                                const Row& row, const Box& box) {
+  const float pad = ui.theme.px(7);
+  const float y = row.y + row.height - row.memory, high = row.memory - pad;
+  if (row.memory <= 2 * pad || !painter_.memory(row.rank, y, high)) return;
+  const MemoryPyramid& memory = *model.memory(row.rank).pyramid;
+  const std::ptrdiff_t peak = memory.highest(state.time.from(), state.time.to());
+  if (peak < 0) return;
+  const std::string words = format_memory(memory.allocated(peak));
+  const float right = box.min.x + ui.theme.px(state.gutter) - ui.theme.px(8);
+  draw_text_right(ui.fonts.small, {right, y}, ui.theme.dim, "memory to");
+  draw_text_right(ui.fonts.small, {right, y + ui.fonts.small->FontSize + ui.theme.px(2)},
+                  ui.theme.text, words);
+  state.fields[fmt::format("timeline/memory/{}", row.rank)] = words;
+}
+
+void TimelinePanel::draw_lanes(Surface& ui, TraceModel& model, const Row& row) {
   float y = row.y + ui.theme.px(row.open ? 7 : 4);
   for (const std::int32_t stream : model.lanes_of(row.rank)) {
     painter_.lane(row.rank, stream, std::floor(y), row.lane_height, row.open);
@@ -158,7 +184,8 @@ void TimelinePanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state, 
                           with_alpha(ui.theme.selection, 120));
     }
     draw_row_title(ui, model, state, row, box);
-    draw_lanes(ui, model, state, row);
+    draw_lanes(ui, model, row);
+    draw_memory(ui, model, state, row, box);
   }
   if (pinned_ > box.min.y) {
     draw->AddRectFilled({box.min.x, pinned_ - 1}, {box.max.x, pinned_}, ui.theme.accent);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline: a row of lanes per recorded rank. Rows share the room there is: lanes of all ranks
-// are as high as fits, and those of the opened one always high enough for labels.
+// are as high as fits, and those of the opened one always high enough for labels. What few ranks
+// leave is for their memory, below the lanes of each.
 #pragma once
 
 #include "inspector/timeline/lane_painter.h"
@@ -20,8 +21,9 @@ class TimelinePanel {
     Rank rank;
     float y, height;
     float lane_height;
-    bool open;    // high enough for labels
-    bool pinned;  // on top, wherever others are scrolled to
+    float memory;  // px of its strip of memory, at its foot; 0: none
+    bool open;     // high enough for labels
+    bool pinned;   // on top, wherever others are scrolled to
   };
   struct LaneBox {
     Rank rank;
@@ -34,7 +36,9 @@ class TimelinePanel {
   void draw_rows(Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   void draw_row_title(Surface& ui, TraceModel& model, ViewState& state, const Row& row,
                       const Box& box);
-  void draw_lanes(Surface& ui, TraceModel& model, const ViewState& state, const Row& row);
+  void draw_lanes(Surface& ui, TraceModel& model, const Row& row);
+  void draw_memory(const Surface& ui, TraceModel& model, ViewState& state, const Row& row,
+                   const Box& box);
   void draw_selection(Surface& ui, TraceModel& model, const ViewState& state, const Box& box);
   void handle_mouse(const Surface& ui, TraceModel& model, ViewState& state, const Box& box);
   bool draw_path(const Surface& ui, TraceModel& model, const ViewState& state, const Box& box);

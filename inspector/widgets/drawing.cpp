@@ -50,13 +50,15 @@ constexpr float rounding_px = 1;
 
 std::string wrapped_lines(ImFont* font, const std::string& words, float width) {
   std::string lines;
-  std::size_t line = 0;  // where the last one begins in `lines`
+  const float space = text_width(font, " ");
+  float line = 0;  // how wide the last one is: letters have no kerning, so widths add up
   for (std::size_t from = 0; from < words.size();) {
     const std::size_t end = word_end(words, from);
     const std::string word = words.substr(from, end - from);
-    const bool fits = text_width(font, lines.substr(line) + " " + word) <= width;
+    const float wide = text_width(font, word);
+    const bool fits = line + space + wide <= width;
     if (from > 0) lines += fits ? ' ' : '\n';
-    if (from > 0 && !fits) line = lines.size();
+    line = from > 0 && fits ? line + space + wide : wide;
     lines += word;
     from = end + 1;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inspector/widgets/legend.h"
 
+#include <cmath>
+
 #include "inspector/widgets/drawing.h"
 
 namespace tessera::inspector {
@@ -40,6 +42,13 @@ void draw_mark(const Surface& ui, const LegendEntry& entry, ImVec2 at) {
       draw->AddRectFilled({at.x, at.y + size / 2 - ui.theme.px(1)},
                           {at.x + size, at.y + size / 2 + ui.theme.px(1)}, entry.colour);
       return;
+    case LegendMark::prefetch: {
+      const float x = at.x + size, y = at.y + size / 2, r = ui.theme.px(3);
+      draw->AddRectFilled({at.x, at.y}, {at.x + ui.theme.px(1), at.y + size}, entry.colour);
+      draw->AddRectFilled({at.x, std::floor(y)}, {x, std::floor(y) + 1}, entry.colour);
+      draw->AddQuadFilled({x - 2 * r, y}, {x - r, y - r}, {x, y}, {x - r, y + r}, entry.colour);
+      return;
+    }
     case LegendMark::merged:
       draw->AddRectFilledMultiColor(at, {at.x + size, at.y + size}, entry.colour, ui.theme.panel,
                                     ui.theme.panel, entry.colour);

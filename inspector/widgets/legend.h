@@ -17,7 +17,8 @@ enum class LegendMark : std::uint8_t {
   wait,     // hatched
   exposed,  // a line at the foot
   merged,   // fading
-  line
+  line,
+  prefetch  // a stroke, a line and a diamond
 };
 
 struct LegendEntry {

@@ -159,9 +159,30 @@ TEST_CASE("a slow rank is named first where next to nothing is computed, then th
 
 TEST_CASE("a rank that is slow in one step that computes next to nothing is none",
           "[analysis][findings]") {
-  CHECK(found({.row = [](Row& row, int step, Rank rank) {
-          row.compute = row.compute / 100 * (rank == 5 && step == 4 ? 140 : 100) / 100;
-        }}).empty());
+  const auto findings = found({.row = [](Row& row, int step, Rank rank) {
+    row.compute = row.compute / 100 * (rank == 5 && step == 4 ? 140 : 100) / 100;
+  }});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].kind == FindingKind::idle);
+}
+
+TEST_CASE("a step that neither computes nor communicates for most of its time says so",
+          "[analysis][findings]") {
+  const auto findings_in = [](const std::string& name) {
+    const auto trace = Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/" + name);
+    REQUIRE(trace.ok());
+    const auto findings = findings_of(*trace);
+    REQUIRE(findings.ok());
+    return *findings;
+  };
+  const auto offloads = findings_in("offload-nvme.tessera");
+  REQUIRE(offloads.size() == 1);
+  CHECK(offloads[0].kind == FindingKind::idle);
+  CHECK(offloads[0].title.find("The host, copies and files take 8") == 0);
+  CHECK(offloads[0].advice.find("--offload-optimizer") != std::string::npos);
+  for (const char* name : {"real-cpu", "scheme-zero3", "scheme-fully_shard"}) {
+    CHECK(findings_in(std::string(name) + ".tessera").empty());
+  }
 }
 
 TEST_CASE("the slow rank of 16,384 is named first", "[analysis][findings]") {

@@ -61,6 +61,57 @@ TEST_CASE("groups and units come to the same, and all operations to every span",
   }
 }
 
+// Sums over the steps of a trace for rank 0: by collective, and as the run counted them.
+struct Held {
+  Time blocking = 0, exposed = 0, counted = 0;
+};
+
+Held held_by_collectives(const std::string& name) {
+  const auto trace = Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/" + name);
+  REQUIRE(trace.ok());
+  const auto lanes = trace->reader().lanes(0, 0, trace->info().end + 1);
+  REQUIRE(lanes.ok());
+  std::vector<const storage::Lane*> all;
+  for (const storage::Lane& lane : *lanes) all.push_back(&lane);
+  const auto compute = compute_lanes(*trace, *lanes);
+  Held held;
+  for (const auto by : {UsageBy::group, UsageBy::unit}) {
+    held.blocking = held.exposed = 0;
+    for (const GroupUsage& row : group_usage(*trace, all, compute, 0, trace->info().end + 1, by)) {
+      CHECK(row.blocking <= row.exposed);
+      held.blocking += row.blocking;
+      held.exposed += row.exposed;
+    }
+  }
+  for (std::int32_t step = 0; step < trace->step_count(); ++step) {
+    held.counted += trace->steps().blocking[static_cast<std::size_t>(step * trace->rank_count())];
+  }
+  return held;
+}
+
+TEST_CASE("what compute stood still for is a part of what was exposed", "[analysis][usage]") {
+  // One stream waits for all_reduce and goes on: each pause is a collective's as a whole.
+  const Held all = held_by_collectives("scheme-replicate.tessera");
+  CHECK(all.blocking == Approx(static_cast<double>(all.counted)).epsilon(0.03));
+  const Held gathers = held_by_collectives("scheme-fully_shard.tessera");
+  CHECK(gathers.blocking == Approx(static_cast<double>(gathers.counted)).epsilon(0.1));
+  CHECK(gathers.blocking <= gathers.exposed);
+  // Compute waits for copies that waited for collectives.
+  const Held partitions = held_by_collectives("scheme-zero3.tessera");
+  CHECK(partitions.blocking > partitions.exposed / 10);
+  // An import does not say who waited for whom.
+  const std::string path = std::string(TESSERA_SOURCE_DIR) + "/traces/torch-fsdp2.tessera";
+  const auto trace = Trace::open(path);
+  REQUIRE(trace.ok());
+  const auto lanes = trace->reader().lanes(0, 0, trace->info().end + 1);
+  REQUIRE(lanes.ok());
+  std::vector<const storage::Lane*> spans;
+  for (const storage::Lane& lane : *lanes) spans.push_back(&lane);
+  for (const GroupUsage& row : group_usage(*trace, spans, {}, 0, trace->info().end + 1)) {
+    CHECK(row.blocking == -1);
+  }
+}
+
 double link_of(const std::string& name) {
   const auto trace = Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/" + name);
   REQUIRE(trace.ok());

@@ -210,5 +210,39 @@ TEST_CASE("what neither compute nor a collective explains is the host's, or of f
   CHECK(table.unit > 0);
 }
 
+TEST_CASE("parts of that are told of recorded ranks by their spans", "[analysis][metrics]") {
+  const std::string folder = std::string(TESSERA_SOURCE_DIR) + "/traces/";
+  const auto trace = Trace::open(folder + "offload-nvme.tessera");
+  REQUIRE(trace.ok());
+  const auto table = [&](Metric metric) {
+    CHECK(has_metric(*trace, metric));
+    auto found = table_of(*trace, metric);
+    REQUIRE(found.ok());
+    REQUIRE(found->steps() == trace->step_count());
+    CHECK(found->unit > 0);
+    return std::move(found).value();
+  };
+  const MetricTable all = table(Metric::other), cpu = table(Metric::cpu),
+                    files = table(Metric::files), host = table(Metric::host);
+  for (std::int32_t step = 0; step < trace->step_count(); ++step) {
+    CHECK(cpu.known(step, 0));
+    CHECK_FALSE(cpu.known(step, 1));  // it was not recorded
+    CHECK(cpu.at(step, 1) == cpu.at(step, 0));
+    // Nearly all of this run is the optimizer on the host and its files.
+    CHECK(cpu.at(step, 0) > 0);
+    CHECK(files.at(step, 0) > cpu.at(step, 0));
+    const std::int64_t sum = cpu.at(step, 0) + files.at(step, 0) + host.at(step, 0);
+    CHECK(sum <= all.at(step, 0));
+    CHECK(sum > all.at(step, 0) / 100 * 95);  // the rest are copies
+  }
+  const auto gathers = Trace::open(folder + "scheme-fully_shard.tessera");
+  REQUIRE(gathers.ok());
+  CHECK(has_metric(*gathers, Metric::other));
+  CHECK_FALSE(has_metric(*gathers, Metric::files));
+  const auto imported = Trace::open(folder + "torch-fsdp2.tessera");
+  REQUIRE(imported.ok());
+  CHECK_FALSE(has_metric(*imported, Metric::cpu));
+}
+
 }  // namespace
 }  // namespace tessera::analysis

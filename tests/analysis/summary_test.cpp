@@ -114,7 +114,7 @@ TEST_CASE("a large trace says the same whether its steps are held, summed up or 
   check_same(held, read);
   check_same(held, summed);
 
-  for (int m = 0; m < metric_count; ++m) {
+  for (int m = 0; m < step_metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
     INFO(name_of(metric));
     const MetricTable rows = table_of(held.steps(), metric);

@@ -7,33 +7,22 @@
 
 #include <vector>
 
-#include "tessera/trace.h"
+#include "engine/tracing/passing_sink.h"
 
 namespace tessera {
 
-class OneRankSink final : public TraceSink {
+class OneRankSink final : public PassingSink {
  public:
-  OneRankSink(TraceSink& to, Rank rank) : to_(to), rank_(rank) {}
+  OneRankSink(TraceSink& to, Rank rank) : PassingSink(to), rank_(rank) {}
 
-  void begin(const TraceRun& run) override { to_.begin(run); }
-  void stream(const TraceStream& stream) override { to_.stream(stream); }
-  void communicator(const TraceCommunicator& c) override { to_.communicator(c); }
-  void unit(const TraceUnit& unit) override { to_.unit(unit); }
-  void op(const TraceOp& op) override { to_.op(op); }
-  void kernel(const TraceKernel& kernel) override { to_.kernel(kernel); }
-  void buffer(const TraceBuffer& buffer) override { to_.buffer(buffer); }
-  void peak_memory(const PeakMemory& peak) override { to_.peak_memory(peak); }
   void memory_shortage(const TraceMemoryShortage& s) override {
-    if (s.rank == rank_) to_.memory_shortage(s);
+    if (s.rank == rank_) to().memory_shortage(s);
   }
-  void diagnostic(const TraceDiagnostic& d) override { to_.diagnostic(d); }
-  Status finish() override { return to_.finish(); }
-
   void spans(const SpanBatch& all) override {
     for (std::size_t k = 0; k < all.ranks.size(); ++k) {
       if (all.ranks[k] != rank_) continue;
-      to_.spans({all.op, all.ranks.subspan(k, 1), all.begin.subspan(k, 1), all.ready.subspan(k, 1),
-                 all.end.subspan(k, 1)});
+      to().spans({all.op, all.ranks.subspan(k, 1), all.begin.subspan(k, 1), all.ready.subspan(k, 1),
+                  all.end.subspan(k, 1)});
     }
   }
   void memory(std::span<const MemorySample> samples) override {
@@ -41,7 +30,7 @@ class OneRankSink final : public TraceSink {
     for (const MemorySample& sample : samples) {
       if (sample.rank == rank_) own_.push_back(sample);
     }
-    if (!own_.empty()) to_.memory(own_);
+    if (!own_.empty()) to().memory(own_);
   }
   void rank_steps(const RankStepBatch& all) override {
     const auto self = static_cast<std::size_t>(rank_);
@@ -51,15 +40,14 @@ class OneRankSink final : public TraceSink {
       return out;
     };
     const Time begin = all.begin[self];
-    to_.rank_steps({all.step, alone(all.begin, begin), alone(all.end, begin),
-                    alone(all.compute, Time{}), alone(all.communication, Time{}),
-                    alone(all.exposed, Time{}), alone(all.blocking, Time{}),
-                    alone(all.wait, Time{}), alone(all.peak_allocated, Bytes{}),
-                    alone(all.peak_reserved, Bytes{})});
+    to().rank_steps({all.step, alone(all.begin, begin), alone(all.end, begin),
+                     alone(all.compute, Time{}), alone(all.communication, Time{}),
+                     alone(all.exposed, Time{}), alone(all.blocking, Time{}),
+                     alone(all.wait, Time{}), alone(all.peak_allocated, Bytes{}),
+                     alone(all.peak_reserved, Bytes{})});
   }
 
  private:
-  TraceSink& to_;
   const Rank rank_;
   std::vector<MemorySample> own_;
 };

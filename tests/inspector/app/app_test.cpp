@@ -11,6 +11,8 @@
 namespace tessera::inspector {
 namespace {
 
+const std::string traces_folder = std::string(TESSERA_SOURCE_DIR) + "/traces/";
+
 TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[inspector][app]") {
   Session session;
   CHECK(session.state().rank == 5);
@@ -20,7 +22,13 @@ TEST_CASE("the inspector opens on the slowest rank with a prefetch selected", "[
   const auto& op = model.op(span.op);
   CHECK(op.kind == OpKind::all_gather);
   CHECK(op.reason == Reason::backward_prefetch);
-  CHECK(analysis::prefetch_distance(model, model.rank(span.rank).compute, op) == 1);
+  const auto use = analysis::prefetch_use(model, model.rank(span.rank).compute, op);
+  REQUIRE(use);
+  CHECK(use->units == 1);
+  const SpanTimes times = model.times(span);
+  CHECK(use->issued <= times.begin);
+  CHECK(use->used >= times.end);
+  CHECK(use->idle <= use->used);
 }
 
 TEST_CASE("all ranks are shown in full where there is room, and otherwise the chosen one",
@@ -38,6 +46,35 @@ TEST_CASE("all ranks are shown in full where there is room, and otherwise the ch
   const auto large = heights(1600);
   CHECK(large[0] >= small[0]);
   CHECK(large[1] == large[0]);
+}
+
+TEST_CASE("issue and first use of every prefetch in view are marked at once", "[inspector][app]") {
+  Session session({.panel = "timeline"}, 1920, 1080, traces_folder + "scheme-full_shard.tessera");
+  CHECK_THAT(session.state().fields["legend/operations"],
+             Catch::Contains("prefetch: issued, first used"));
+  // Nothing is gathered ahead of its use.
+  Session none({.panel = "timeline"}, 1920, 1080, traces_folder + "scheme-replicate.tessera");
+  CHECK_THAT(none.state().fields["legend/operations"], !Catch::Contains("prefetch"));
+}
+
+TEST_CASE("what rows of few ranks leave is for the memory of each", "[inspector][app]") {
+  const std::string trace = traces_folder + "scheme-fully_shard.tessera";
+  Session roomy({.panel = "timeline"}, 1920, 1080, trace);
+  for (const char* rank : {"0", "1"}) {
+    CHECK(roomy.state().fields[std::string("timeline/memory/") + rank] == "3.77 GiB");
+  }
+  CHECK_THAT(roomy.state().fields["legend/operations"], Catch::Contains("optimizer state"));
+  const Box rows = roomy.state().widgets["timeline/rows"];
+  const Box last = roomy.state().widgets["timeline/rank/1"];
+  CHECK(last.max.y <= rows.max.y + 1);
+  CHECK(last.max.y > rows.min.y + 0.8F * rows.height());
+  Session full({.panel = "timeline"}, 1920, 1080, traces_folder + "out-of-memory.tessera");
+  CHECK_THAT(full.state().fields["legend/operations"], Catch::Contains("capacity"));
+  // Where memory has a part of its own there is no room, nor where there are many ranks.
+  Session beside({.panel = "all"}, 1920, 1080, trace);
+  CHECK_FALSE(beside.state().fields.contains("timeline/memory/0"));
+  Session small({.panel = "timeline"}, 1280, 420, trace);
+  CHECK_FALSE(small.state().fields.contains("timeline/memory/0"));
 }
 
 TEST_CASE("the wheel zooms at the cursor and W, S zoom, A, D pan", "[inspector][app]") {

@@ -104,7 +104,7 @@ TEST_CASE("collectives in view are those that SQL sums up", "[inspector][app][as
         std::vector<std::string> cells;
         std::istringstream of(line);
         for (std::string cell; std::getline(of, cell, ',');) cells.push_back(cell);
-        REQUIRE(cells.size() == 13);
+        REQUIRE(cells.size() == 14);
         shown[cells[0] + " " + cells[1]] = fmt::format("{},{},{},{},{},{}", cells[5], cells[6],
                                                        cells[7], cells[8], cells[9], cells[10]);
       }

@@ -93,6 +93,8 @@ TEST_CASE("damage is named, never shown as emptiness", "[inspector][truth]") {
   CHECK(view.field("banner").find("rank") != std::string::npos);
   CHECK(view.field("banner").find("checksum") != std::string::npos);
   CHECK(view.app->model().problems().size() >= 2);
+  View usage({.ranks = 2, .steps = 3}, {.panel = "communication"}, true);
+  CHECK(usage.field("communication").find("checksum") != std::string::npos);
 }
 
 TEST_CASE("tables that were changed are named by the check that runs beside the first pictures",

@@ -29,6 +29,7 @@ enum class FindingKind : std::uint8_t {
   memory_growth,      // the least that steps need rises all through the run, of all ranks or some
   fragmentation,      // nearly all memory is reserved, and much of that unused
   exposed,            // collectives take most of the step, while nothing computes; no fault
+  idle,               // neither they nor compute run most of the step; no fault either
 };
 
 struct Finding {

@@ -40,6 +40,7 @@ struct GroupUsage {
   Time wait = 0;                   // sum: until the last member had come
   Time transfer = 0;               // sum: from then on
   Time exposed = 0;                // sum: parts of both in which the rank computes nothing
+  Time blocking = -1;              // sum: of these, parts for which compute stood still; -1: unknown
   double algorithm_bandwidth = 0;  // median over the spans
   double bus_bandwidth = 0;        // median over the spans
   double link_bandwidth = 0;       // what the links of a process group carry, if that is known
@@ -74,7 +75,8 @@ class UsageSum {
   explicit UsageSum(UsageBy by = UsageBy::group);
   ~UsageSum();
 
-  /// What begins in [from, to); `lanes` and `compute` have these spans and all that hides them.
+  /// What begins in [from, to); `lanes` and `compute` have these spans, all that hides them and
+  /// what waited for them.
   void add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to);
   /// As `group_usage`.
   std::vector<GroupUsage> rows(const Trace& trace) const;

@@ -28,9 +28,15 @@ enum class Metric : std::uint8_t {
   wait,
   peak_memory,
   transfer,
-  other
+  other,
+  // Parts of `other`, of recorded ranks and by their spans: the host's CPU computes; files are read
+  // or written, and it does not; nothing at all runs, as the program has issued nothing.
+  cpu,
+  files,
+  host
 };
-inline constexpr int metric_count = 7;
+inline constexpr int step_metric_count = 7;  // the first ones: columns of `rank_step`, of all ranks
+inline constexpr int metric_count = 10;
 
 class MetricTable {
  public:

@@ -29,9 +29,14 @@ const char* name_of(Metric metric);
 /// Whether anything is known of `rank` in `step`: no step takes no time.
 bool known_step(const storage::RankSteps& steps, std::int32_t step, Rank rank);
 
+/// Whether the trace can tell the metric: parts of `Metric::other` where something runs on streams
+/// of the host that does more than say what others do.
+bool has_metric(const Trace& trace, Metric metric);
+
+/// REQUIRES: a metric of all ranks.
 MetricTable table_of(const storage::RankSteps& steps, Metric metric);
 /// Reads a few steps at a time, so that it needs no more memory than the table takes. Fails: as
-/// `Trace::rows`.
+/// `Trace::step_rows`, and the reader's lanes.
 Result<MetricTable> table_of(const Trace& trace, Metric metric);
 
 /// One step over its ranks.

@@ -18,9 +18,10 @@
 namespace tessera::analysis {
 
 struct RankClass {
-  std::int64_t count = 0;                        // of ranks
-  std::vector<std::pair<Rank, Rank>> ranges;     // [first, last], ascending
-  std::array<std::int8_t, metric_count> side{};  // by metric: 1 above the median, -1 below, 0 usual
+  std::int64_t count = 0;                     // of ranks
+  std::vector<std::pair<Rank, Rank>> ranges;  // [first, last], ascending
+  std::array<std::int8_t, step_metric_count>
+      side{};  // by metric: 1 above the median, -1 below, 0 usual
 };
 
 /// By what `outliers_of` says of each metric. The largest class first, equal ones by their first

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,8 +46,16 @@ SpanFacts facts_of(const Trace& trace, Lanes compute, const storage::Lane& lane,
 /// The parts of [begin, end) in which no lane of `compute` runs, ascending.
 std::vector<std::pair<Time, Time>> exposed_parts(Lanes compute, Time begin, Time end);
 
-/// Units whose compute starts between a prefetch's issue and its first use; -1 if the op is no
-/// prefetch or is never used.
-std::int32_t prefetch_distance(const Trace& trace, Lanes compute, const storage::OpRow& prefetch);
+/// What a prefetch was for, in the order of the program, on one rank. Times are ns.
+struct PrefetchUse {
+  std::int32_t units = 0;  // whose compute starts between its issue and its first use
+  Time issued = 0;         // the end of what was submitted to compute before it
+  Time used = 0;           // the begin of the first operation of its unit behind it
+  Time idle = 0;           // from then on compute had nothing else to do: later gathers are late
+};
+
+/// None if the op is no prefetch, or is not used in `compute`.
+std::optional<PrefetchUse> prefetch_use(const Trace& trace, Lanes compute,
+                                        const storage::OpRow& prefetch);
 
 }  // namespace tessera::analysis
