@@ -136,7 +136,8 @@ Status OptimizerStep::keep_states_as(std::optional<StateType> type) {
     if (are_stepped(*shard, own) && !(own && shard->swapped)) continue;
     return Status(
         Code::not_supported,
-        fmt::format("{}, which is {}{}, is stepped with states in {} only", shard->name,
+        fmt::format("optimizer_dtype: {}, which is {}{}, is stepped with states in {} only",
+                    shard->name,
                     name_of(shard->dtype), shard->swapped ? " on NVMe" : "",
                     shard->dtype == DType::float32 && !shard->swapped ? "float32 or bfloat16"
                                                                       : name_of(shard->dtype)));
