@@ -137,8 +137,7 @@ Status OptimizerStep::keep_states_as(std::optional<StateType> type) {
     return Status(
         Code::not_supported,
         fmt::format("optimizer_dtype: {}, which is {}{}, is stepped with states in {} only",
-                    shard->name,
-                    name_of(shard->dtype), shard->swapped ? " on NVMe" : "",
+                    shard->name, name_of(shard->dtype), shard->swapped ? " on NVMe" : "",
                     shard->dtype == DType::float32 && !shard->swapped ? "float32 or bfloat16"
                                                                       : name_of(shard->dtype)));
   }
@@ -229,8 +228,13 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
   std::vector<Stepped> stepped;
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid() || !steps(*shard)) continue;
-    stepped.push_back({shard->whole, shard->own_group(), shard->map, shard->dtype,
-                       shard->moment_dtype(), shard->gradient.dtype, {}});
+    stepped.push_back({shard->whole,
+                       shard->own_group(),
+                       shard->map,
+                       shard->dtype,
+                       shard->moment_dtype(),
+                       shard->gradient.dtype,
+                       {}});
     for (const auto& s : shard->map.segments()) {
       if (!steps(s)) continue;
       stepped.back().steps.push_back(

@@ -31,8 +31,8 @@ TESSERA_INLINE inline void store_at_random(BFloat16& to, float value, std::uint3
 struct AtRandom {
   std::uint32_t key0, key1;
 
-  // A hash of the element's place whose every bit depends on every bit of it (C. Wellons, "lowbias32",
-  // 2018), with a second key in between, so that keys are no shifts of one another.
+  // A hash of the element's place whose every bit depends on every bit of it (C. Wellons,
+  // "lowbias32", 2018), with a second key in between, so that keys are no shifts of one another.
   TESSERA_INLINE std::uint32_t bits_of(std::int64_t i) const {
     std::uint32_t x = static_cast<std::uint32_t>(i) + key0;
     x = (x ^ (x >> 16)) * 0x7FEB352DU;

@@ -71,8 +71,7 @@ TEST_CASE("state is whole and one entry per parameter, on every scheme", "[state
   require_ok(run.runtime->finish());
 }
 
-TEST_CASE("only AdamW's states that a step changes are read and loaded",
-          "[state][errors]") {
+TEST_CASE("only AdamW's states that a step changes are read and loaded", "[state][errors]") {
   const Model model = test::g3();
   EveryScheme run(GENERATE(range(0, EveryScheme::count)), 2, model);
   const auto [adam, said] = GENERATE(table<AdamOptions, std::string>({

@@ -138,9 +138,10 @@ TEST_CASE("states in bfloat16 are saved and resumed with their bits, by any sche
   for (const char* scheme : {"replicate", "fully_shard --runtime simulator --ranks 1",
                              "zero2 --offload-optimizer cpu"}) {
     std::filesystem::remove(run_folder() + "moments-rest.json");
-    const ProgramRun rest =
-        train(options + "--json moments-rest.json --resume moments/step-000003 "
-                        "--export rest.safetensors --scheme " + scheme);
+    const ProgramRun rest = train(options +
+                                  "--json moments-rest.json --resume moments/step-000003 "
+                                  "--export rest.safetensors --scheme " +
+                                  scheme);
     INFO(rest.messages);
     REQUIRE(rest.exit_code == 0);
     const auto resumed = lines_of("moments-rest.json");

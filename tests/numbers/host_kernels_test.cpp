@@ -106,7 +106,7 @@ TEST_CASE("Adam's bits are those of its formula, whatever the dtypes and however
   }
 }
 
-TEST_CASE("moments in halves are rounded at random, alike in every cut and on every number of threads") {
+TEST_CASE("moments in halves are rounded at random, alike in every cut and number of threads") {
   const AdamNumbers o{1e-3F, 0.9F, 0.999F, 1e-8F, 0.0F, 0.5F, 0.5F};
   constexpr std::size_t many = 70'001;
   const RandomRounding rounding{.key = 0x1234'5678'9ABC'DEF0U, .first = 11};
@@ -122,8 +122,9 @@ TEST_CASE("moments in halves are rounded at random, alike in every cut and on ev
         RandomRounding own = rounding;
         own.key += static_cast<std::uint64_t>(step) * 0x9E3779B97F4A7C15U;
         own.first += static_cast<std::int64_t>(first);
-        host_kernels().adam_in_halves(o, own, g.all().part(first, count), p.all().part(first, count),
-                                      m.all().part(first, count), v.all().part(first, count));
+        host_kernels().adam_in_halves(o, own, g.all().part(first, count),
+                                      p.all().part(first, count), m.all().part(first, count),
+                                      v.all().part(first, count));
       }
     }
     kernels::limit_threads(1);

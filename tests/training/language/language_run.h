@@ -40,7 +40,7 @@ struct LanguageRun {
 inline LanguageRun run_of_eight_blocks() {
   LanguageRun run{.model = parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
       "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
-          .scheme = ReplicateOptions{}};
+                  .scheme = ReplicateOptions{}};
   run.options.batch = 4;
   run.options.sequence_length = 64;
   return run;

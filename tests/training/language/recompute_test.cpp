@@ -114,7 +114,7 @@ TEST_CASE("each block keeps less by what is computed again", "[language][recompu
   const Run run = run_of_eight_blocks();
   const std::int64_t kept = kept_by_block(run.model, {});
   const auto spared = [&](const Recompute& what) { return kept - kept_by_block(run.model, what); };
-  constexpr std::int64_t stream = 4 * 64 * 64 * 4;  // bytes of tokens x width in float32
+  constexpr std::int64_t stream = 4 * 64 * 64 * 4;    // bytes of tokens x width in float32
   constexpr std::int64_t norm = stream - 2 * 64 * 4;  // whose weight and bias are kept instead
   constexpr std::int64_t statistics = 2 * 4 * 64 * 4 * 4;
   CHECK(spared({.norm = true}) == 2 * norm);
@@ -145,9 +145,8 @@ TEST_CASE("what cannot be computed again is refused with a sentence", "[language
   const Status behind = refused(test::small_olmo2(), {.recompute = norm});
   CHECK(behind.message().find("stand behind attention and MLPs") != std::string::npos);
   CHECK(refused(test::small_olmo2(), {.recompute = {.ffn = true}}).ok());
-  const Status both =
-      refused(test::small_gpt2(),
-              {.checkpointing = ActivationCheckpointing::full, .recompute = {.ffn = true}});
+  const Status both = refused(test::small_gpt2(), {.checkpointing = ActivationCheckpointing::full,
+                                                   .recompute = {.ffn = true}});
   CHECK(both.code() == Code::invalid_argument);
 }
 
