@@ -55,6 +55,31 @@ TEST_CASE("pipes and devices are refused wherever a run reads a file", "[cli][tr
   CHECK(says(run_tessera("generate gpt.json --weights pipe", "timeout 20"), sentence));
 }
 
+TEST_CASE("pipes and devices are not replaced by what is written", "[cli][train]") {
+  prepare();
+  const std::string pipe = run_folder() + "out-pipe";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::remove(run_folder() + "kept.tessera");
+  REQUIRE(trained_on("text.txt", "--trace kept.tessera").exit_code == 0);
+  write("letters.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  write("a.txt", "a");
+  for (const char* command :
+       {"train gpt.json --data text.txt --steps 1 --threads 1 -q --export out-pipe",
+        "train gpt.json --data text.txt --steps 1 --threads 1 -q --trace out-pipe",
+        "tokenize letters.json a.txt -o out-pipe", "simulate gpt.json -q --steps 1 -o out-pipe",
+        "export kept.tessera out-pipe --format csv",
+        "export kept.tessera out-pipe --format sqlite"}) {
+    const ProgramRun run = run_tessera(command, "timeout 20");
+    INFO(command << ": " << run.messages);
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, "is a pipe"));
+    CHECK(std::filesystem::is_fifo(pipe));
+  }
+  CHECK(says(run_tessera("tokenize letters.json a.txt -o a.bin --end-of-text ''"),
+             "--end-of-text is given nothing"));
+}
+
 TEST_CASE("of several files the one that is too short is named", "[cli][train]") {
   prepare();
   write("few.txt", "few");
