@@ -47,9 +47,9 @@ Status check_no_stream(const std::string& path) {
 Status check_replaceable(const std::string& path) {
   const char* const kind = kind_of_stream(path);
   if (kind == nullptr) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("{}: is a {}, which a file would take the place of: name a file", path,
-                            kind));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: is a {}, which a file would take the place of: name a file", path, kind));
 }
 
 }  // namespace tessera

@@ -35,9 +35,9 @@ Status write_png(const FrameBuffer& picture, const std::string& path) {
 
   std::error_code none;
   if (std::filesystem::is_other(path, none)) {
-    return {Code::io_error,
-            fmt::format("{}: is a pipe or a device, which the picture would take the place of",
-                        path)};
+    return {
+        Code::io_error,
+        fmt::format("{}: is a pipe or a device, which the picture would take the place of", path)};
   }
   // A reader, or a second screenshot that fails half-way, must never meet half a file.
   const std::string partial = path + ".partial";
