@@ -85,6 +85,9 @@ Result<OwnedFile> OwnedFile::beside(const std::string& path) {
   if (path.empty() || path.ends_with('/') || std::filesystem::is_directory(path, ignored)) {
     return cannot_write(path, "it is a directory; add a file name");
   }
+  if (std::filesystem::is_other(path, ignored)) {
+    return cannot_write(path, "it is a pipe or a device, which a file would take the place of");
+  }
   for (int k = 1; k <= partial_max; ++k) {
     const std::string name = k == 1 ? path + ".partial" : fmt::format("{}.{}.partial", path, k);
     const bool there = std::filesystem::exists(name, ignored);

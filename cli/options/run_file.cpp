@@ -122,9 +122,23 @@ class RunFileArguments {
     for (const CLI::Option* option : options_in_file(command_)) keys.push_back(key_of(*option));
     const auto options = options_in_file(command_);
     const auto found = std::find(keys.begin(), keys.end(), with(entry.key, '-', '_'));
-    if (found != keys.end()) return options[static_cast<std::size_t>(found - keys.begin())];
+    if (found != keys.end()) {
+      const CLI::Option* const option = options[static_cast<std::size_t>(found - keys.begin())];
+      TESSERA_TRY(check_place(*option, entry));
+      return option;
+    }
     return failed(entry, fmt::format("unknown option {}{}", entry.key,
                                      did_you_mean(with(entry.key, '-', '_'), keys)));
+  }
+
+  // A key that slipped below the wrong header is a slip, and perhaps another key was meant.
+  Status check_place(const CLI::Option& option, const RunFileEntry& entry) const {
+    const std::string own = section_of(option);
+    if (entry.section.empty() || entry.section == own) return {};
+    const std::string place = own.empty() ? "before the first section" : "under [" + own + "]";
+    return failed(entry, fmt::format("{} stands under [{}], but belongs {}: move it there{}",
+                                     entry.key, entry.section, place,
+                                     own.empty() ? "" : ", or before the first section"));
   }
 
   // "" says what is so anyway.

@@ -23,13 +23,12 @@ Status check_trained(const TrainingOptions& step) {
   if (step.checkpointing == ActivationCheckpointing::operators) {
     return refused("--checkpointing operators: choose full or none");
   }
-  if (step.recompute.any()) return refused("--recompute: choose --checkpointing full or none");
   if (step.offload_activations > 0) return refused("--offload-activations");
   if (step.checkpoint_every > 1) return refused("--checkpoint-every");
   if (!step.checkpoint_blocks.empty()) return refused("--checkpoint-blocks");
   if (step.adam.states != 2) return refused("--optimizer-states: AdamW keeps 2");
-  if (step.adam.state_type.value_or(StateType::float32) == StateType::float32) return {};
-  return refused("--optimizer-dtype: its states are float32");
+  if (step.adam.state_type != StateType::int8) return {};
+  return refused("--optimizer-dtype int8: its states are float32 or bfloat16");
 }
 
 class SimulatedTraining final : public sim::HostProgram {

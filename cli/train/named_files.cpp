@@ -39,6 +39,10 @@ Status check_outputs(const TrainArguments& a) {
                                           {"--json", a.log.json},
                                           {"--csv", a.log.csv},
                                           {"--trace", a.trace}};
+  // The log and the table are written where they are, a pipe perhaps.
+  for (const NamedFile* whole : {&outputs[0], &outputs[3]}) {
+    TESSERA_TRY(check_replaceable(whole->path));
+  }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const NamedFile& out = outputs[k];
     if (!is_file_to_be(out.path)) continue;

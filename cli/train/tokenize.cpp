@@ -13,6 +13,7 @@
 #include "cli/report/table.h"
 #include "cli/train/named_files.h"
 #include "engine/text/json_reader.h"
+#include "engine/text/text_file.h"
 #include "tessera/documents.h"
 #include "tessera/tokenizer.h"
 
@@ -67,6 +68,7 @@ class TokenWriter {
     }
     width_ = tokenizer_.size() <= 65536 ? 2 : 4;
     if (arguments_.output.empty()) return {};
+    TESSERA_TRY(check_replaceable(arguments_.output));
     partial_ = arguments_.output + ".partial";
     file_.open(partial_, std::ios::binary | std::ios::trunc);
     return file_ ? Status() : unwritable();
@@ -254,8 +256,9 @@ void add_tokenize(CLI::App& app, int& exit_code) {
                    "on: with the tokens that the tokenizer adds around a text")
       ->check(CLI::IsMember({"on", "off"}));
   command->add_flag("--print", a->print, "Prints the numbers, a line for each document");
-  command->callback([a, &exit_code] {
-    const Status status = tokenize(*a);
+  command->callback([a, command, &exit_code] {
+    const Status given = check_not_empty(*command);
+    const Status status = given.ok() ? tokenize(*a) : given;
     if (!status.ok()) exit_code = complain(status);
   });
 }

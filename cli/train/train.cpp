@@ -100,6 +100,7 @@ class TrainProgram {
     Status trained = agree_on(facts_of(arguments_, run_, data));
     if (trained.ok()) trained = train(data);
     close();  // what it still knows belongs into the trace
+    if (is_refused(trained)) return trained;
     const Status traced = finish_trace();
     return trained.ok() ? traced : trained;
   }
@@ -126,6 +127,12 @@ class TrainProgram {
                                         if (begun_) warn_of_recording(said);
                                       }}));
     return {};
+  }
+
+  // Then there is nothing to tell, and no trace takes the place of an earlier one.
+  bool is_refused(const Status& trained) const {
+    const Code code = trained.code();
+    return !trainer_ && (code == Code::invalid_argument || code == Code::not_supported);
   }
 
   // A disk that is full takes a part of the trace, not the training.

@@ -37,7 +37,9 @@ void add_train_file_options(CLI::App& command, TrainFileOptions& o) {
       .add_flag("--resume-anyway", o.resume_anyway,
                 "Goes on with other data, another seed or another sequence length")
       ->group(group);
-  file("--load", o.load, "safetensors file with the weights to begin with");
+  file("--load", o.load,
+       "safetensors file with the weights to begin with; beside --resume auto unless there is a "
+       "checkpoint");
   file(
       "--export", o.export_to,
       "safetensors file that gets the trained weights, of --lora merged into the model's own; or a "
@@ -52,9 +54,10 @@ void add_train_file_options(CLI::App& command, TrainFileOptions& o) {
 }
 
 Status check(const TrainFileOptions& o) {
-  if (!o.resume.empty() && !o.load.empty()) {
+  if (!o.resume.empty() && o.resume != "auto" && !o.load.empty()) {
     return Status(Code::invalid_argument,
-                  "--load and --resume both say what the weights are: leave one out");
+                  "--load and --resume both say what the weights are: leave one out, or give "
+                  "--resume auto, which loads them at the first start alone");
   }
   if (o.resume == "auto" && o.save.empty()) {
     return Status(Code::invalid_argument,
@@ -139,7 +142,8 @@ Status TrainFiles::resume(const std::string& from) {
 Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& trainer,
                                      const TrainFilesContext& context) {
   TrainFiles files(options, trainer, context);
-  if (!options.load.empty()) {
+  TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
+  if (!options.load.empty() && from.empty()) {
     TESSERA_TRY(
         import_weights(trainer.engine(), options.load, {.adapters = trainer.initial_values()}));
   }
@@ -156,7 +160,6 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
                               "there yet",
                               options.export_adapter));
   }
-  TESSERA_ASSIGN(const std::string from, checkpoint_to_resume(options));
   if (!options.resume.empty() && context.prints) {
     print_warnings(renamed_warnings(options.resume == "auto" ? options.save : options.resume));
   }
@@ -174,6 +177,14 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
 // A checkpoint is never made behind a later one, which a resumed run would take instead. Found at
 // the first save, it would cost the steps until then.
 Status TrainFiles::check_save() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.save, error)) {
+    if (!entry.path().filename().string().starts_with("step-") || entry.is_directory()) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("--save {}: {} is no folder, as checkpoints are: remove it, or give "
+                              "another folder",
+                              options_.save, entry.path().string()));
+  }
   const auto newest = latest_checkpoint(options_.save);
   if (!newest.ok()) return {};
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(*newest));

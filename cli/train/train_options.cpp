@@ -260,11 +260,6 @@ Status check_kept(const Training& training) {
         "training checkpoints every block as a whole or none: --checkpointing operators, "
         "--checkpoint-every and --checkpoint-blocks are for simulate and ops");
   }
-  if (step.recompute.any()) {
-    return refused(
-        "--recompute is for simulate and ops: training checkpoints every block as a whole or none, "
-        "by --checkpointing full");
-  }
   if (step.offload_activations > 0) {
     return refused(
         "--offload-activations is for simulate and ops: training keeps activations where it "
@@ -324,10 +319,11 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                   "--optimizer-states is for simulate and ops: training steps with AdamW, which "
                   "keeps 2");
   }
-  if (o.step.adam.state_type.value_or(StateType::float32) != StateType::float32) {
+  const std::optional<StateType> states = o.step.adam.state_type;
+  if (states == StateType::int8) {
     return Status(Code::not_supported,
-                  "--optimizer-dtype is for simulate and ops: training keeps AdamW's states in "
-                  "float32");
+                  "--optimizer-dtype int8 is for simulate and ops: training keeps AdamW's states "
+                  "in float32 or bfloat16");
   }
   TESSERA_ASSIGN(o.loss_scale, loss_scale(a, o.dtype));
   o.learning_rate = learning_rate(a);
@@ -337,6 +333,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                  .epsilon = static_cast<float>(a.epsilon),
                  .weight_decay = static_cast<float>(a.weight_decay)};
   if (training.deepspeed) TESSERA_TRY(take_optimizer(a, *training.deepspeed, o));
+  o.step.adam.state_type = states;
   o.seed = a.seed;
   o.threads = a.threads;
   run.lora = training.lora;

@@ -47,8 +47,11 @@ class OptimizerStateOps {
   Status read(const ParamShard& shard, StateTensor tensor);
   Status fetch(const Slice& slice);
   Status show(const Slice& slice);
+  static DType dtype_of(const ParamShard& shard, StateTensor tensor) {
+    return tensor == StateTensor::value ? shard.dtype : shard.moment_dtype();
+  }
   View staged(const Slice& s) const {
-    return View::whole(staging_, s.shard->dtype, s.numel * s.parts);
+    return View::whole(staging_, dtype_of(*s.shard, s.tensor), s.numel * s.parts);
   }
   static bool exists(const ParamShard& shard, StateTensor tensor) {
     return tensor == StateTensor::value || shard.exp_avg.valid();
@@ -62,7 +65,7 @@ class OptimizerStateOps {
       return values;
     }
     const BufferId id = s.tensor == StateTensor::exp_avg ? s.shard->exp_avg : s.shard->exp_avg_sq;
-    return View::part(id, s.shard->dtype, s.first, s.numel);
+    return View::part(id, s.shard->moment_dtype(), s.first, s.numel);
   }
   // The ranks that have it; no ranks: all.
   static RankSet only_on(const Slice& s) {
@@ -88,7 +91,7 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
   const std::vector<ParamShard*> all = state_.all_shards();
   for (const ParamShard* shard : all) {
     if (!exists(*shard, tensors.front())) continue;
-    const Bytes element = size_of(shard->dtype) * parts_of(*shard);
+    const Bytes element = size_of(dtype_of(*shard, tensors.front())) * parts_of(*shard);
     least = std::max(least, element);
     most = std::max(most, element * shard->map.shard().value);
   }
@@ -116,7 +119,7 @@ Status OptimizerStateOps::read(const std::vector<StateTensor>& tensors, const Ra
 
 Status OptimizerStateOps::read(const ParamShard& shard, StateTensor tensor) {
   const Index parts = parts_of(shard);
-  const Numel at_once{staged_bytes_.value / size_of(shard.dtype).value / parts};
+  const Numel at_once{staged_bytes_.value / size_of(dtype_of(shard, tensor)).value / parts};
   TESSERA_ASSERT(at_once > Numel{0} || shard.map.shard() == Numel{0},
                  "the staging buffer has room for an element of every rank");
   for (Numel first{}; first < shard.map.shard(); first += at_once) {
@@ -134,7 +137,7 @@ Status OptimizerStateOps::fetch(const Slice& s) {
   if (s.parts > 1) {
     View own = source(s);
     if (route != CopyRoute::on_device) {  // a collective reads device memory
-      own = View::shard(staging_, s.shard->dtype, s.numel, s.parts);
+      own = View::shard(staging_, dtype_of(*s.shard, s.tensor), s.numel, s.parts);
       TESSERA_TRY(issuer_
                       .submit(issuer_.compute_stream(), why(),
                               Copy{.index_in = groups.shard,
@@ -180,7 +183,7 @@ Status OptimizerStateOps::show(const Slice& s) {
   Compute look;
   look.reads = {staged(s)};
   look.cost.kernels = 0;
-  look.body = [all = std::move(all), dtype = s.shard->dtype,
+  look.body = [all = std::move(all), dtype = dtype_of(*s.shard, s.tensor),
                range = *range_](const BodyContext& context) {
     std::vector<float> values;
     for (const auto& [piece, tensor] : all) {
@@ -211,11 +214,12 @@ Status OptimizerStateOps::write(const std::vector<const ParameterState*>& states
     if (!shard->exp_avg.valid()) continue;
     Compute work;
     for (const BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
-      work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
+      work.writes.push_back(shard->moment(id));
     }
-    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->bytes().value);
+    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->moment_bytes().value);
     work.body = [this, &states, map = shard->map, whole = shard->whole,
-                 own_group = shard->own_group(), dtype = shard->dtype](const BodyContext& context) {
+                 own_group = shard->own_group(),
+                 dtype = shard->moment_dtype()](const BodyContext& context) {
       const Index index = state_.index_of(whole, own_group, context.rank());
       for (const ShardPiece& piece : map.pieces(index)) {
         const auto* state = states[piece.parameter.index()];
@@ -301,6 +305,11 @@ Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
 Status read_parameters(Engine& engine, const ReadStateOptions& options,
                        const std::function<void(Rank, const StateRange&)>& range) {
   return read_state(engine, "read_parameters", {StateTensor::value}, options, range);
+}
+
+Status keep_optimizer_states_as(Engine& engine, std::optional<StateType> type) {
+  TESSERA_ASSIGN(ShardedState* const sharded, state_of(engine));
+  return sharded->parts().optimizer.keep_states_as(type);
 }
 
 Result<OptimizerState> consolidate_optimizer_state(Engine& engine,

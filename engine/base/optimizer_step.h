@@ -58,6 +58,9 @@ class OptimizerStep {
   Status set_adam(std::size_t group, const AdamOverrides& adam) {
     return groups_.set_adam(group, adam);
   }
+  /// How moments are kept that come into being before a step says so. Fails: not_supported, if
+  /// they would be none that a step changes.
+  Status keep_states_as(std::optional<StateType> type);
   void set_steps_taken(ParameterId id, std::int64_t steps) { groups_.set_steps_taken(id, steps); }
   /// Only the groups of one optimizer are stepped; none: all.
   void select(std::optional<std::int32_t> optimizer) { selected_ = optimizer; }
@@ -79,7 +82,9 @@ class OptimizerStep {
   Status complete_gradients() { return scheme_.complete_gradients(); }
 
   /// The moments, as zeros, of everything that is stepped and has none yet.
-  Status allocate_moments(const AdamOptions& options = {});
+  Status allocate_moments(const AdamOptions& options);
+  /// The same where no step is under way: AdamW's.
+  Status allocate_moments() { return allocate_moments({.state_type = state_type_}); }
   /// Whoever reads, loads or saves states knows AdamW's. Fails: not_supported, if others are kept.
   Status expect_adam_states() const;
   /// The number of multiplications that powers of beta have cost so far.
@@ -104,6 +109,7 @@ class OptimizerStep {
   StepHooks& scheme_;
   ParamGroups groups_;
   std::optional<std::int32_t> selected_;
+  std::optional<StateType> state_type_;
   std::vector<Powers> powers_;  // by ParameterId
   bool* norm_is_finite_ = nullptr;
   bool begun_ = false;

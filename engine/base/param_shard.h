@@ -56,6 +56,8 @@ struct ParamShard {
   /// All of `moment`, which is exp_avg or exp_avg_sq: as bytes where it is kept in 8 bits.
   View moment(BufferId moment) const;
   Bytes moment_bytes() const;
+  /// Of its elements, if they are numbers.
+  DType moment_dtype() const { return moment({}).dtype; }
 };
 
 }  // namespace tessera

@@ -20,18 +20,32 @@ struct Stepped {
   bool whole;
   Index own_group;
   ShardMap map;
-  DType dtype;
+  DType dtype, moment_dtype;
   DType gradient_dtype;
-  std::vector<std::pair<ParameterId, AdamNumbers>>
-      steps;  // parameters without one stay as they are
+  struct Step {
+    ParameterId parameter;
+    AdamNumbers numbers;
+    std::uint64_t rounding;  // RandomRounding::key
+  };
+  std::vector<Step> steps;  // parameters without one stay as they are
 
-  const AdamNumbers* of(ParameterId parameter) const {
-    for (const auto& [id, step] : steps) {
-      if (id == parameter) return &step;
+  const Step* of(ParameterId parameter) const {
+    for (const Step& step : steps) {
+      if (step.parameter == parameter) return &step;
     }
     return nullptr;
   }
 };
+
+// Of a parameter and a step, so that any number of ranks and a run that goes on round alike:
+// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+std::uint64_t rounding_key(ParameterId parameter, std::int64_t step) {
+  std::uint64_t x = (std::uint64_t{parameter.index()} << 40) + static_cast<std::uint64_t>(step);
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
 
 void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped,
               const ShardedState& state) {
@@ -40,14 +54,20 @@ void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped,
     const std::size_t first = views_per_parameter * k;
     const Index own = state.index_of(now.whole, now.own_group, context.rank());
     for (const ShardPiece& piece : now.map.pieces(own, /*trained_only=*/true)) {
-      const AdamNumbers* const numbers = now.of(piece.parameter);
-      if (numbers == nullptr) continue;
+      const Stepped::Step* const step = now.of(piece.parameter);
+      if (step == nullptr) continue;
       const auto written = [&](std::size_t view) {
-        return part_of(Elements{context.write(first + view), now.dtype}, piece);
+        const DType dtype = view == 0 ? now.dtype : now.moment_dtype;
+        return part_of(Elements{context.write(first + view), dtype}, piece);
       };
-      context.kernels().adam(*numbers,
-                             part_of(ConstElements{context.read(k), now.gradient_dtype}, piece),
-                             written(0), written(1), written(2));
+      Kernels& kernels = context.kernels();
+      const auto gradient = part_of(ConstElements{context.read(k), now.gradient_dtype}, piece);
+      if (now.moment_dtype == now.dtype) {
+        kernels.adam(step->numbers, gradient, written(0), written(1), written(2));
+      } else {
+        kernels.adam_in_halves(step->numbers, {step->rounding, piece.first.value}, gradient,
+                               written(0), written(1), written(2));
+      }
     }
   }
 }
@@ -66,6 +86,12 @@ std::optional<StateType> state_type_of(const ParamShard& shard, const AdamOption
   const bool half = options.state_type == StateType::bfloat16 && shard.dtype == DType::bfloat16;
   return same || half ? std::nullopt : options.state_type;
 }
+
+// Whether they are numbers that a step changes; others are memory and cost.
+bool are_stepped(const ParamShard& shard, std::optional<StateType> type) {
+  return !type || (type == StateType::bfloat16 && shard.dtype == DType::float32);
+}
+bool are_stepped(const ParamShard& shard) { return are_stepped(shard, shard.state_type); }
 
 }  // namespace
 
@@ -102,6 +128,21 @@ Status OptimizerStep::allocate_moments(const AdamOptions& options) {
     return init;
   };
   return issuer_.submit_by_shard(issuer_.everyone(), why, state_.all_shards(), zeros).status();
+}
+
+Status OptimizerStep::keep_states_as(std::optional<StateType> type) {
+  for (const ParamShard* shard : state_.all_shards()) {
+    const auto own = state_type_of(*shard, {.state_type = type});
+    if (are_stepped(*shard, own) && !(own && shard->swapped)) continue;
+    return Status(
+        Code::not_supported,
+        fmt::format("optimizer_dtype: {}, which is {}{}, is stepped with states in {} only",
+                    shard->name, name_of(shard->dtype), shard->swapped ? " on NVMe" : "",
+                    shard->dtype == DType::float32 && !shard->swapped ? "float32 or bfloat16"
+                                                                      : name_of(shard->dtype)));
+  }
+  state_type_ = type;
+  return {};
 }
 
 Status OptimizerStep::check_states(const AdamOptions& options) const {
@@ -147,12 +188,12 @@ Status OptimizerStep::expect_adam_states() const {
       return steps(s) && groups_.steps_taken(s.parameter) > 0;
     });
     const bool none = kept == 0 && (!stepped || shard->swapped);
-    if (none || (kept == 2 && !shard->state_type)) continue;
+    if (none || (kept == 2 && are_stepped(*shard))) continue;
     return Status(
         Code::not_supported,
         fmt::format("the optimizer keeps {} states per element of {}{}: only AdamW's 2 in {} can "
                     "be read, loaded and saved",
-                    kept, shard->name, shard->state_type ? " in another type" : "",
+                    kept, shard->name, are_stepped(*shard) ? "" : " in another type",
                     name_of(shard->dtype)));
   }
   return {};
@@ -183,15 +224,22 @@ std::int64_t OptimizerStep::beta_multiplications() const {
 Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
                                  const AdamOptions& options) {
   Compute work = state_.shard_work();
-  bool has_numbers = options.states == 2;  // only AdamW has, in the parameters' own type
+  bool has_numbers = options.states == 2;  // only AdamW has
   std::vector<Stepped> stepped;
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid() || !steps(*shard)) continue;
-    stepped.push_back(
-        {shard->whole, shard->own_group(), shard->map, shard->dtype, shard->gradient.dtype, {}});
+    stepped.push_back({shard->whole,
+                       shard->own_group(),
+                       shard->map,
+                       shard->dtype,
+                       shard->moment_dtype(),
+                       shard->gradient.dtype,
+                       {}});
     for (const auto& s : shard->map.segments()) {
-      if (steps(s))
-        stepped.back().steps.emplace_back(s.parameter, adam_numbers(s.parameter, options));
+      if (!steps(s)) continue;
+      stepped.back().steps.push_back(
+          {s.parameter, adam_numbers(s.parameter, options),
+           rounding_key(s.parameter, groups_.steps_taken(s.parameter) + 1)});
     }
     work.reads.push_back(shard->gradient);
     work.writes.push_back(shard->values());
@@ -204,7 +252,7 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
     }
     // Reads gradient and parameter, writes the latter; reads and writes moments.
     work.cost.elementwise_bytes += 3 * static_cast<double>(shard->bytes().value);
-    has_numbers &= !shard->state_type;
+    has_numbers &= are_stepped(*shard);
   }
   work.reads.insert(work.reads.end(), work.writes.begin(), work.writes.end());
   if (!has_numbers) return work;

@@ -160,14 +160,14 @@ Status EngineState::write_moments(const std::shared_ptr<Writing>& writing) const
     if (!shard->exp_avg.valid()) continue;
     Compute work;
     for (const BufferId id : {shard->exp_avg, shard->exp_avg_sq}) {
-      work.writes.push_back(View::whole(id, shard->dtype, shard->map.shard()));
+      work.writes.push_back(shard->moment(id));
     }
-    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->bytes().value);
+    work.cost.elementwise_bytes = 2 * static_cast<double>(shard->moment_bytes().value);
     work.body = [state = state_, writing, held = *shard](const BodyContext& context) {
       const Index index = state->index_of(held, context.rank());
-      writing->fill(context, held.map, index, StateTensor::exp_avg, {context.write(0), held.dtype});
-      writing->fill(context, held.map, index, StateTensor::exp_avg_sq,
-                    {context.write(1), held.dtype});
+      const DType dtype = held.moment_dtype();
+      writing->fill(context, held.map, index, StateTensor::exp_avg, {context.write(0), dtype});
+      writing->fill(context, held.map, index, StateTensor::exp_avg_sq, {context.write(1), dtype});
     };
     TESSERA_TRY(write_to(shard->where.empty() ? state_->issuer().everyone() : shard->where,
                          std::move(work)));

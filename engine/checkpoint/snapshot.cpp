@@ -34,7 +34,7 @@ Status Snapshot::add(const ParamShard& shard, StateTensor tensor, bool local) {
     const bool stepped = std::any_of(segments.begin(), segments.end(),
                                      [&](const auto& s) { return was_stepped(s.parameter); });
     if (!id.valid() || !stepped) return {};
-    from = View::whole(id, shard.dtype, shard.map.shard());
+    from = shard.moment(id);
   }
   if (shard.memory == Memory::nvme) {
     return Status(Code::not_supported,

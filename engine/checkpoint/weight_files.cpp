@@ -8,13 +8,32 @@
 
 namespace tessera {
 
+namespace {
+
+// Whose layout a file has: Flax and TensorFlow keep matrices the other way round. Others are
+// refused by from_pretrained, too; MLX has PyTorch's, and so has a file that says nothing.
+Result<SafetensorsFile> open_weights(const std::string& path) {
+  TESSERA_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  const auto format = file.metadata().find("format");
+  if (format == file.metadata().end()) return file;
+  for (const char* known : {"pt", "mlx", "tessera checkpoint"}) {
+    if (format->second == known) return file;
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("{}: __metadata__ says format {}, but matrices are read as PyTorch has "
+                            "them (pt): convert the file, or correct that",
+                            path, in_quotes(format->second)));
+}
+
+}  // namespace
+
 Result<WeightFiles> WeightFiles::open(const std::string& path) {
   WeightFiles opened;
   if (path.ends_with(".json")) {
     TESSERA_TRY(opened.open_index(path));
     return opened;
   }
-  TESSERA_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  TESSERA_ASSIGN(SafetensorsFile file, open_weights(path));
   opened.files_.push_back(std::move(file));
   for (const StoredTensor& tensor : opened.files_[0].tensors()) {
     opened.tensors_.push_back({0, &tensor});
@@ -41,7 +60,7 @@ Status WeightFiles::open_index(const std::string& path) {
     }
     const auto [place, fresh] = places.try_emplace(name, files_.size());
     if (fresh) {
-      TESSERA_ASSIGN(SafetensorsFile file, SafetensorsFile::open(folder + name));
+      TESSERA_ASSIGN(SafetensorsFile file, open_weights(folder + name));
       files_.push_back(std::move(file));
     }
     const StoredTensor* const stored = files_[place->second].find(tensor);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/files/safetensors_header.h"
+#include "engine/text/text_file.h"
 
 namespace tessera {
 namespace {
@@ -47,6 +48,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
     return Status(Code::invalid_argument,
                   fmt::format("{}: is a folder: name the file that is to be written", path));
   }
+  TESSERA_TRY(check_replaceable(path));
   SafetensorsWriter writer;
   for (const StoredTensor& tensor : tensors) {
     if (writer.tensors_.emplace(tensor.name, tensor).second) continue;

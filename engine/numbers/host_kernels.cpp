@@ -134,6 +134,18 @@ class HostKernels final : public Kernels {
                   kernels::threads_limit());
   }
 
+  void adam_in_halves(const AdamNumbers& numbers, const RandomRounding& rounding,
+                      ConstElements gradient, Elements values, Elements exp_avg,
+                      Elements exp_avg_sq) override {
+    TESSERA_ASSERT(values.dtype == DType::float32 && exp_avg.dtype == DType::bfloat16 &&
+                       exp_avg_sq.dtype == DType::bfloat16,
+                   "moments in bfloat16 are of values in float32");
+    kernels::adam_in_halves(numbers, rounding, {gradient.bytes.data(), gradient.dtype},
+                            array(values).as<float>(), array(exp_avg).as<kernels::BFloat16>(),
+                            array(exp_avg_sq).as<kernels::BFloat16>(),
+                            static_cast<std::int64_t>(values.size()), kernels::threads_limit());
+  }
+
   void add_norm(Norm norm, ConstElements values, Elements one) override {
     Chunk x;
     Sum sum;

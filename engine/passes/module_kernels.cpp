@@ -49,6 +49,14 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
                    module.attention.causal};
 }
 
+void add_cost(ComputeCost& cost, const ComputeCost& other) {
+  cost.matmul_flops += other.matmul_flops;
+  cost.attention_flops += other.attention_flops;
+  cost.elementwise_bytes += other.elementwise_bytes;
+  cost.kernels += other.kernels;
+  cost.matmuls.insert(cost.matmuls.end(), other.matmuls.begin(), other.matmuls.end());
+}
+
 LossParts loss_parts(const ModuleCost& module) {
   LossParts parts{.layer = module, .loss = {}};
   ModuleCost& layer = parts.layer;

@@ -13,6 +13,9 @@ void add_kernels(ComputeCost& out, const ModuleCost& module, ModuleWork::Pass pa
                  std::int64_t batch, std::int64_t sequence_length,
                  const std::vector<bool>& trained);
 
+/// `cost` becomes that of both. Attention keeps its own shape, its FLOPs are added.
+void add_cost(ComputeCost& cost, const ComputeCost& other);
+
 /// A module that ends in a loss (ModuleCost::logits), as the layer that makes logits and what
 /// becomes of them.
 struct LossParts {

@@ -168,7 +168,8 @@ const OptionList<TrainingOptions>& list() {
                 .help = "How the optimizer keeps its states",
                 .more = "`default`: as the profile says, or in the dtype of shards; `int8`: with a "
                         "float32 scale for every 256 elements. Training with real numbers keeps "
-                        "them in float32",
+                        "them in float32 or, on CPUs, in bfloat16, rounded at random by "
+                        "parameter, element and step",
                 .words = {"float32", "bfloat16", "int8"},
                 .unset = "default",
                 .needs = {{"optimizer_states", {"1", "2"}}}});

@@ -127,7 +127,7 @@ Recomputed PassProgram::not_kept(ModuleId id) const {
 Status PassProgram::compute_again(std::size_t entry) {
   const ModuleId id = forward_[entry];
   const Recomputed part = not_kept(id);
-  if (part.again.kernels == 0) return {};
+  if (part.again.kernels == 0 || options_->memory) return {};  // bodies do it in their backward
   ModuleWork out = priced(entry, Pass::recompute, part.again);
   out.saves = {};  // backward counts them as its own temporary memory
   return engine_.compute(out);
@@ -192,6 +192,9 @@ ModuleWork PassProgram::work(std::size_t entry, Pass pass) const {
     out.saves = saves ? memory.saves : Bytes{};
     out.temporary = memory.temporary;
     out.workspace = std::move(memory.workspace);
+    if (pass == Pass::backward) {
+      add_cost(out.cost, priced(entry, Pass::recompute, not_kept(id).again).cost);
+    }
   }
   if (computes()) out.body = options_->body(id, pass, micro_batch_);
   if (options_->repeated) out.repeated = options_->repeated(id, pass);

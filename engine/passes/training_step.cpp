@@ -169,13 +169,15 @@ class TrainingSteps::Programs {
     }
     TESSERA_TRY(programs_.check_offloaded(options.offload_activations));
     if (!again.any()) return {};
-    if (options.body || options.memory) {
+    if (options.body && !options.memory) {
       return Status(Code::not_supported,
-                    fmt::format("recompute {}: real numbers keep what their layers keep, or are "
-                                "checkpointed as whole blocks",
+                    fmt::format("recompute {}: bodies that say nothing of their memory keep all of "
+                                "it",
                                 to_text(again)));
     }
-    if (options.checkpointing == ActivationCheckpointing::none) return programs_.check(again);
+    if (options.checkpointing == ActivationCheckpointing::none) {
+      return options.memory ? Status() : programs_.check(again);  // bodies know what they repeat
+    }
     return Status(Code::invalid_argument,
                   fmt::format("recompute {}: blocks that are checkpointed keep nothing of it",
                               to_text(again)));
@@ -195,12 +197,12 @@ Status TrainingSteps::run(const TrainingOptions& options) {
     return Status(Code::invalid_argument,
                   "batch, sequence length and accumulation must be at least 1");
   }
-  const bool plain = options.adam.state_type.value_or(StateType::float32) == StateType::float32;
+  const bool plain = options.adam.state_type != StateType::int8;
   if (options.body && (options.adam.states != 2 || !plain)) {
     return Status(Code::not_supported,
                   fmt::format("real numbers are stepped with AdamW, which keeps 2 states per "
-                              "element in float32, not {}{}",
-                              options.adam.states, plain ? "" : " in another type"));
+                              "element in float32 or bfloat16, not {}{}",
+                              options.adam.states, plain ? "" : " in 8 bits"));
   }
   return programs_->run(options);
 }

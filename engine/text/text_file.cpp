@@ -21,19 +21,35 @@ Result<std::string> text_of_file(const std::string& path) {
   return text.str();
 }
 
-Status check_no_stream(const std::string& path) {
+namespace {
+
+// "pipe"; nullptr: a file, a folder, or nothing.
+const char* kind_of_stream(const std::string& path) {
   using Type = std::filesystem::file_type;
   std::error_code error;
   const Type type = std::filesystem::status(path, error).type();
-  const bool device = type == Type::character || type == Type::block;
-  if (!device && type != Type::fifo && type != Type::socket) return {};
+  if (type == Type::character || type == Type::block) return "device";
+  if (type == Type::fifo) return "pipe";
+  return type == Type::socket ? "socket" : nullptr;
+}
+
+}  // namespace
+
+Status check_no_stream(const std::string& path) {
+  const char* const kind = kind_of_stream(path);
+  if (kind == nullptr) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{}: is a {}, which cannot be read twice: write what it gives to a "
                             "file, and name that",
-                            path,
-                            device               ? "device"
-                            : type == Type::fifo ? "pipe"
-                                                 : "socket"));
+                            path, kind));
+}
+
+Status check_replaceable(const std::string& path) {
+  const char* const kind = kind_of_stream(path);
+  if (kind == nullptr) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: is a {}, which a file would take the place of: name a file", path, kind));
 }
 
 }  // namespace tessera

@@ -15,4 +15,8 @@ Result<std::string> text_of_file(const std::string& path);
 /// device, naming it: opening a pipe would wait for a writer, and a device may have no end.
 Status check_no_stream(const std::string& path);
 
+/// For what is written beside `path` and takes its place when it is complete. Fails:
+/// invalid_argument for a pipe, a socket or a device, naming it: whoever uses it would lose it.
+Status check_replaceable(const std::string& path);
+
 }  // namespace tessera

@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/text/text_file.h"
+
 namespace tessera::exchange {
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
+  TESSERA_TRY(check_replaceable(path));
   OutputFile output(path, nullptr);
   output.file_.reset(std::fopen(output.beside().c_str(), "wb"));
   if (!output.file_) return output.failed();

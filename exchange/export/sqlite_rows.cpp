@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "engine/text/text_file.h"
 #include "exchange/export/exporter.h"
 
 namespace tessera::exchange {
@@ -70,6 +71,7 @@ class SqliteRows final : public Exporter {
   }
 
   Status begin() override {
+    TESSERA_TRY(check_replaceable(out_));
     std::remove(beside().c_str());
     if (sqlite3_open(beside().c_str(), &database_) != SQLITE_OK ||
         sqlite3_exec(database_, tables, nullptr, nullptr, nullptr) != SQLITE_OK) {

@@ -33,6 +33,12 @@ Status write_png(const FrameBuffer& picture, const std::string& path) {
                                              picture.pixels.data(), picture.width * 4);
   TESSERA_ASSERT(written != 0, "stb writes any picture to memory");
 
+  std::error_code none;
+  if (std::filesystem::is_other(path, none)) {
+    return {
+        Code::io_error,
+        fmt::format("{}: is a pipe or a device, which the picture would take the place of", path)};
+  }
   // A reader, or a second screenshot that fails half-way, must never meet half a file.
   const std::string partial = path + ".partial";
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);

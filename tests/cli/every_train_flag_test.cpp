@@ -166,7 +166,7 @@ const std::vector<FlagCase> cases = {
     {"--checkpointing", "full", "--trace flags/x.tessera "},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--checkpoint-blocks", "h.1", "--checkpointing full "},
-    {"--recompute", "norm", ""},
+    {"--recompute", "norm", "--trace flags/x.tessera "},
     {"--offload-activations", "1", ""},
     {"--gradient-divide-factor", "3", ""}};
 

@@ -123,6 +123,26 @@ TEST_CASE("tokens that a model has not are refused, and more than it has are nam
              "--prompt is given nothing"));
   CHECK(says(run_tessera("generate gpt.json --weights own.safetensors --prompt-ids ''"),
              "--prompt-ids is given nothing"));
+  write("stripping.json", R"({"normalizer": {"type": "Strip", "strip_left": true,
+      "strip_right": true}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  const ProgramRun empty = run_tessera(
+      "generate gpt.json --weights own.safetensors --tokenizer stripping.json --prompt '  '");
+  CHECK(empty.exit_code == 2);
+  CHECK(says(empty, "--prompt: the text has no tokens: give another"));
+}
+
+TEST_CASE("weights of another framework's layout are refused", "[cli][generate]") {
+  train_once();
+  std::string bytes = text_of("own.safetensors");
+  const std::size_t at = bytes.find("\"format\":\"pt\"");
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at + 10, 2, "tf");
+  write("tf.safetensors", bytes);
+  const ProgramRun run = run_tessera("generate gpt.json --weights tf.safetensors --prompt a");
+  CHECK(run.exit_code == 2);
+  CHECK(says(run,
+             "tf.safetensors: __metadata__ says format \"tf\", but matrices are read as "
+             "PyTorch has them (pt)"));
 }
 
 TEST_CASE("of tokens the fewest that are likely enough are chosen among", "[cli][generate]") {

@@ -153,6 +153,11 @@ TEST_CASE("what a run file says wrongly is refused with its line", "[cli][runfil
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"learning_rat = 1", "line 1: unknown option learning_rat, did you mean learning_rate?"},
       {"\n[optimiser]", "line 2: unknown section optimiser, did you mean optimizer?"},
+      {"[output]\nsteps = 3",
+       "line 2: steps stands under [output], but belongs under [optimizer]: move it there, or "
+       "before the first section"},
+      {"[data]\nmodel = \"gpt.json\"",
+       "line 2: model stands under [data], but belongs before the first section: move it there"},
       {"steps = ten", "line 1: write texts in quotes: \"ten\""},
       {"steps = 3\nsteps = 4", "line 2: steps is there twice"},
       {"min-lr = 3\nmin_lr = 4", "line 2: min_lr is there twice"},

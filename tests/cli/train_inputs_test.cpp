@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/cli/program.h"
@@ -53,6 +54,62 @@ TEST_CASE("pipes and devices are refused wherever a run reads a file", "[cli][tr
     CHECK(says(run, sentence));
   }
   CHECK(says(run_tessera("generate gpt.json --weights pipe", "timeout 20"), sentence));
+}
+
+TEST_CASE("a fine-tuning run has one line for the first start and for restarts", "[cli][train]") {
+  prepare();
+  for (const char* old : {"tuned", "stray"}) std::filesystem::remove_all(run_folder() + old);
+  REQUIRE(trained_on("text.txt", "--export begun.safetensors").exit_code == 0);
+  const auto tuned = [](const std::string& options) {
+    return run_tessera(
+               "train gpt.json --data text.txt --batch 2 --threads 1 -q --schedule constant "
+               "--load begun.safetensors " +
+                   options,
+               "timeout 20")
+        .exit_code;
+  };
+  const std::string either = "--save tuned --resume auto ";
+  const auto loss_of = [](const std::string& log) {
+    return nlohmann::json::parse(text_of(log).substr(0, text_of(log).find('\n')))["loss"];
+  };
+  REQUIRE(tuned(either + "--steps 1 --json first.json") == 0);
+  REQUIRE(tuned(either + "--steps 2 --json second.json") == 0);
+  REQUIRE(tuned("--steps 2 --json whole.json") == 0);
+  CHECK(loss_of("first.json") == loss_of("whole.json"));
+  const std::string whole = text_of("whole.json");
+  const auto last = nlohmann::json::parse(whole.substr(whole.find('\n') + 1));
+  CHECK(loss_of("second.json") == last["loss"]);
+  CHECK(tuned("--resume tuned --steps 3") == 2);
+  std::filesystem::create_directories(run_folder() + "stray");
+  write("stray/step-000009", "");
+  CHECK(says(trained_on("text.txt", "--save stray --json stray.json"),
+             "stray/step-000009 is no folder, as checkpoints are"));
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "stray.json"));
+}
+
+TEST_CASE("pipes and devices are not replaced by what is written", "[cli][train]") {
+  prepare();
+  const std::string pipe = run_folder() + "out-pipe";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::remove(run_folder() + "kept.tessera");
+  REQUIRE(trained_on("text.txt", "--trace kept.tessera").exit_code == 0);
+  write("letters.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  write("a.txt", "a");
+  for (const char* command :
+       {"train gpt.json --data text.txt --steps 1 --threads 1 -q --export out-pipe",
+        "train gpt.json --data text.txt --steps 1 --threads 1 -q --trace out-pipe",
+        "tokenize letters.json a.txt -o out-pipe", "simulate gpt.json -q --steps 1 -o out-pipe",
+        "trace export kept.tessera --format csv -o out-pipe",
+        "trace export kept.tessera --format sqlite -o out-pipe"}) {
+    const ProgramRun run = run_tessera(command, "timeout 20");
+    INFO(command << ": " << run.messages);
+    CHECK(run.exit_code == 2);
+    CHECK(says(run, "is a pipe"));
+    CHECK(std::filesystem::is_fifo(pipe));
+  }
+  CHECK(says(run_tessera("tokenize letters.json a.txt -o a.bin --end-of-text ''"),
+             "--end-of-text is given nothing"));
 }
 
 TEST_CASE("of several files the one that is too short is named", "[cli][train]") {

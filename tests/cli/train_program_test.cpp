@@ -46,7 +46,13 @@ TEST_CASE("without numbers a training run holds the same bytes", "[cli][simulate
                          {"llama.json --scheme zero1 --batch 2 --accumulation 2", "", ""},
                          {"gpt2.json --scheme zero3 --batch 2 --checkpointing full",
                           " --dtype float16", " --param-dtype fp16"},
-                         {"llama.json --scheme replicate --batch 2 --max-grad-norm 1", "", ""}}) {
+                         {"llama.json --scheme replicate --batch 2 --max-grad-norm 1", "", ""},
+                         {"llama.json --scheme fully_shard --batch 2 --recompute norm,qkv", "", ""},
+                         {"gpt2.json --scheme zero3 --batch 2 --recompute ffn,attention",
+                          " --dtype bf16", " --param-dtype bf16"},
+                         {"gpt2.json --scheme zero2 --batch 2 --recompute activation "
+                          "--optimizer-dtype bf16",
+                          "", ""}}) {
     CAPTURE(run);
     const ProgramRun trained = run_tessera("train " + run + dtype +
                                            " --data text.txt --runtime simulator --ranks 2 "
@@ -78,7 +84,8 @@ TEST_CASE("what a training program has not is refused of its simulation", "[cli]
     return run.messages;
   };
   CHECK(refused("--checkpointing operators").find("choose full or none") != std::string::npos);
-  CHECK(refused("--optimizer-dtype bf16").find("float32") != std::string::npos);
+  CHECK(refused("--optimizer-dtype int8").find("float32") != std::string::npos);
+  CHECK(refused("--recompute norm --param-dtype bf16").find("leave norm out") != std::string::npos);
   CHECK(refused("--optimizer-states 1").find("keeps 2") != std::string::npos);
 }
 

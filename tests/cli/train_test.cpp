@@ -126,6 +126,39 @@ TEST_CASE("an imported checkpoint goes on bit by bit where nobody counts samples
   CHECK(weights("whole") == weights("gone-on"));
 }
 
+TEST_CASE("states in bfloat16 are saved and resumed with their bits, by any scheme",
+          "[cli][train]") {
+  prepare();
+  std::filesystem::remove_all(run_folder() + "moments");
+  const std::string options = "-q --optimizer-dtype bf16 ";
+  REQUIRE(train(options + "--json moments.json --save moments --save-every 3 --keep 0 "
+                          "--export whole.safetensors")
+              .exit_code == 0);
+  const auto whole = lines_of("moments.json");
+  for (const char* scheme : {"replicate", "fully_shard --runtime simulator --ranks 1",
+                             "zero2 --offload-optimizer cpu"}) {
+    std::filesystem::remove(run_folder() + "moments-rest.json");
+    const ProgramRun rest = train(options +
+                                  "--json moments-rest.json --resume moments/step-000003 "
+                                  "--export rest.safetensors --scheme " +
+                                  scheme);
+    INFO(rest.messages);
+    REQUIRE(rest.exit_code == 0);
+    const auto resumed = lines_of("moments-rest.json");
+    REQUIRE(resumed.size() == 3);
+    for (std::size_t k = 0; k < 3; ++k) CHECK(resumed[k]["loss"] == whole[k + 3]["loss"]);
+    CHECK(text_of("rest.safetensors") == text_of("whole.safetensors"));
+  }
+  REQUIRE(train("-q --trace plain.tessera --export plain.safetensors").exit_code == 0);
+  CHECK(text_of("plain.safetensors") != text_of("whole.safetensors"));
+  const ProgramRun other = train("-q --resume moments/step-000003");
+  CHECK(other.messages.find("--optimizer-dtype was") != std::string::npos);
+  // What is refused leaves an earlier trace alone.
+  const std::string before = text_of("plain.tessera");
+  CHECK(train("-q --dtype bf16 --recompute norm --trace plain.tessera").exit_code == 2);
+  CHECK(text_of("plain.tessera") == before);
+}
+
 TEST_CASE("a run in float16 keeps its scale when it is resumed", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "halves");

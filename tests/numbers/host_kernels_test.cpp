@@ -106,6 +106,48 @@ TEST_CASE("Adam's bits are those of its formula, whatever the dtypes and however
   }
 }
 
+TEST_CASE("moments in halves are rounded at random, alike in every cut and number of threads") {
+  const AdamNumbers o{1e-3F, 0.9F, 0.999F, 1e-8F, 0.0F, 0.5F, 0.5F};
+  constexpr std::size_t many = 70'001;
+  const RandomRounding rounding{.key = 0x1234'5678'9ABC'DEF0U, .first = 11};
+  const auto stepped = [&](const std::vector<std::size_t>& cuts, int threads, int steps) {
+    test::Random random(5);
+    Array g(DType::float32, many, random), p(DType::float32, many), m(DType::bfloat16, many);
+    Array v(DType::bfloat16, many);
+    for (std::size_t i = 0; i < many; ++i) v.set(i, 1);
+    kernels::limit_threads(threads);
+    for (int step = 0; step < steps; ++step) {
+      for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+        const std::size_t first = cuts[k], count = cuts[k + 1] - cuts[k];
+        RandomRounding own = rounding;
+        own.key += static_cast<std::uint64_t>(step) * 0x9E3779B97F4A7C15U;
+        own.first += static_cast<std::int64_t>(first);
+        host_kernels().adam_in_halves(o, own, g.all().part(first, count),
+                                      p.all().part(first, count), m.all().part(first, count),
+                                      v.all().part(first, count));
+      }
+    }
+    kernels::limit_threads(1);
+    std::vector<float> all;
+    for (std::size_t i = 0; i < many; ++i) all.insert(all.end(), {p.at(i), m.at(i), v.at(i)});
+    return all;
+  };
+  const auto whole = stepped({0, many}, 1, 1);
+  CHECK(stepped({0, many}, 2, 1) == whole);
+  CHECK(stepped({0, 7, 600, 40'000, many}, 2, 1) == whole);
+  // What one step changes by a thousandth would stay 1 if it were rounded to the nearest.
+  double mean = 0, expected = 0;
+  test::Random random(5);
+  const Array g(DType::float32, many, random);
+  const auto later = stepped({0, many}, 1, 100);
+  for (std::size_t i = 0; i < many; ++i) {
+    mean += later[3 * i + 2] / static_cast<double>(many);
+    const double square = static_cast<double>(g.at(i)) * g.at(i);
+    expected += (square + (1 - square) * std::pow(0.999, 100)) / static_cast<double>(many);
+  }
+  CHECK(mean == Approx(expected).epsilon(1e-3));
+}
+
 TEST_CASE("a norm is the same after every cut into parts of whole chunks, and keeps what is NaN") {
   test::Random random(3);
   Array x(DType::float32, odd, random);

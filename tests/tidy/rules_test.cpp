@@ -182,6 +182,7 @@ TEST_CASE("banned words are found in code, not in comments or strings", "[tidy][
   CHECK(bad_word("storage/a.cpp", "std::printf(\"x\");"));
   CHECK(bad_word("storage/a.cpp", "std::cerr << x;"));
   CHECK_FALSE(bad_word("storage/a.cpp", "std::snprintf(b, 2, \"x\");"));
+  CHECK(bad_word("engine/backends/cuda/module/a.cu", "kernel<<<1, 1>>>();"));
   CHECK(bad_word("cli/a.cpp", "using namespace std;"));
   CHECK(bad_word("sim/a.cpp", "using namespace tessera;"));
   CHECK(bad_word("tests/sim/a.cpp", "using namespace std;"));

@@ -58,6 +58,10 @@ const std::vector<WordRule>& word_rules() {
        "libraries return a Status, they do not print",
        libraries,
        {"engine/runtime/status.cpp"}},  // assertion_failed
+      {R"(<<<)",
+       "device::launch starts kernels: it loads them first and takes no earlier error for theirs",
+       {"engine/backends/cuda/"},
+       {"engine/backends/cuda/module/device.h"}},
       // Tests name so much of one namespace that a list of using-declarations hides what matters.
       {R"(\busing\s+namespace\s+(?!tessera\b))", "name what is used", {"tests/"}},
       {R"(\busing\s+namespace\b)", "name what is used", {}, {"tests/"}},

@@ -75,6 +75,12 @@ Result<Packing> Packing::of(const Corpus& corpus, const std::vector<SampledRange
   }
   packing.pack(std::move(pieces), length);
   if (packing.samples() > 0) return packing;
+  if (packing.left_out_ == 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: no document is left, as parts are held back by whole documents: "
+                              "hold back less, or use more documents",
+                              corpus.source()));
+  }
   return Status(Code::invalid_argument,
                 fmt::format("{}: none of its {} documents has anything to learn", corpus.source(),
                             packing.left_out_));

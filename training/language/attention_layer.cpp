@@ -4,7 +4,7 @@
 #include "training/kernels/attention_onward.h"
 #include "training/kernels/head_order.h"
 #include "training/language/affine.h"
-#include "training/language/branch.h"
+#include "training/language/block_input.h"
 #include "training/language/head_norm.h"
 #include "training/language/layers.h"
 
@@ -20,6 +20,7 @@ class AttentionLayer final : public Layer {
       : shape_(shape),
         slots_(slots),
         branch_(shape, slots.out_dropout, slots.branch),
+        input_(shape, slots.norm),
         norms_{HeadNorm(shape, slots.q_norm, slots.heads, slots.head_dim),
                HeadNorm(shape, slots.k_norm, slots.kv_heads, slots.head_dim)} {
     const std::int64_t q = slots.heads * slots.head_dim;
@@ -68,21 +69,22 @@ class AttentionLayer final : public Layer {
     TESSERA_TRY(plan.prepare(attention_));
     for (const bool backward : {false, true})
       attention_bytes_[backward] = plan.temporary(attention_, backward);
+    Bytes& back = attention_bytes_[true];
+    if (shape_.recompute.attention) back = std::max(back, attention_bytes_[false]);
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, {}).arena.used(); }
-  Bytes keeps() const override { return Saved(*this, {}).kept.used(); }
+  Bytes saves() const override { return Saved(*this, {}, nullptr).arena.used(); }
+  Bytes keeps() const override { return Saved(*this, {}, nullptr).kept.used(); }
   Bytes temporary(bool backward) const override {
     return Temporary(*this, nullptr, backward).arena.used();
   }
 
   void forward(const Call& call) const override {
-    const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, false);
-    branch_.keep_input(call, saved.input);
+    const Saved saved(*this, call, own.again);
+    input_.keep(call, branch_, saved.input);
     project(call, saved, own);
-    rotate(call, rows(call, saved.projected), false);
     attend(call, saved, own);
     call.poll();
     const Array sum = branch_.begin(call, own.branch);
@@ -93,8 +95,12 @@ class AttentionLayer final : public Layer {
   }
 
   void backward(const Call& call) const override {
-    const Saved saved(*this, call);
     const Temporary own(*this, call.temporary, true);
+    const Saved saved(*this, call, own.again);
+    const Recompute& what = shape_.recompute;
+    input_.restore(saved.input);
+    if (what.qkv || what.attention) project(call, saved, own);
+    if (what.attention) attend(call, saved, own);
     const ConstArray dx =
         branch_.gradient(call, own.converted, bias_gradient(call, slots_.out_bias, own));
     out_.weight_gradient(call, saved.out, dx, call.gradient(slots_.out_weight));
@@ -108,6 +114,7 @@ class AttentionLayer final : public Layer {
     call.poll();
     rotate(call, own.projected, true);
     back_project(call, saved, own);
+    input_.hand_back(call, saved.input);
   }
 
  private:
@@ -156,14 +163,15 @@ class AttentionLayer final : public Layer {
   struct Saved;
   struct Temporary;
 
-  // Queries, keys and values of the input.
+  // Queries, keys and values of the input, rotated.
   void project(const Call& call, const Saved& saved, const Temporary& own) const {
+    const Array x = saved.input.input;
     const std::vector<Array> to = rows(call, saved.projected);
     for (std::size_t k = 0; k < products(); ++k) {
       const Array y = slots_.interleaved ? own.joined : to[k];
-      in_[k].forward(call, saved.input, own.weights.matrix(call, slots_.weight[k]),
+      in_[k].forward(call, x, own.weights.matrix(call, slots_.weight[k]),
                      own.weights.vector(call, slots_.bias[k]), y);
-      adapters_[k].forward(call, saved.input, own.weights, saved.adapted[k], y);
+      adapters_[k].forward(call, x, own.weights, saved.adapted[k], y);
     }
     if (slots_.interleaved) {
       kernels::split_heads(order(), own.joined, {to[0], to[1], to[2]}, shape_.threads);
@@ -172,6 +180,7 @@ class AttentionLayer final : public Layer {
       if (!norms_[k].exists()) continue;
       norms_[k].forward(call, own.weights, to[k], saved.norms[k], own.norms[k]);
     }
+    rotate(call, to, false);
   }
 
   void back_project(const Call& call, const Saved& saved, const Temporary& own) const {
@@ -184,14 +193,15 @@ class AttentionLayer final : public Layer {
       kernels::join_heads(order(), {d[0], d[1], d[2]}, own.joined, shape_.threads);
     }
     const Array to = branch_.input_gradient(call);
+    const Array x = saved.input.input;
     for (std::size_t k = 0; k < products(); ++k) {
       const ConstArray dy = slots_.interleaved ? own.joined : own.projected[k];
       call.math->add_column_sums(dy, shape_.tokens(), product_width(k),
                                  bias_gradient(call, slots_.bias[k], own));
-      in_[k].weight_gradient(call, saved.input, dy, call.gradient(slots_.weight[k]));
+      in_[k].weight_gradient(call, x, dy, call.gradient(slots_.weight[k]));
       in_[k].input_gradient(call, dy, own.weights.matrix(call, slots_.weight[k]), to,
                             k > 0 || branch_.adds_to_gradient());
-      adapters_[k].backward(call, saved.input, dy, own.weights, saved.adapted[k], own.adapted, to);
+      adapters_[k].backward(call, x, dy, own.weights, saved.adapted[k], own.adapted, to);
     }
   }
 
@@ -208,24 +218,26 @@ class AttentionLayer final : public Layer {
   }
 
   struct Saved {
-    Saved(const AttentionLayer& l, const Call& call)
-        : arena(call.saved),
-          kept(call.kept),
-          input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          projected(l.take_projected(l.decodes() ? kept : arena)),
-          out(arena.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype)),
-          statistics(arena.floats(2 * l.shape_.tokens() * l.slots_.heads)) {
+    Saved(const AttentionLayer& l, const Call& call, std::byte* own)
+        : arena(call.saved), kept(call.kept), again(own) {
+      const Recompute& what = l.shape_.recompute;
+      Arena& of_heads = what.qkv || what.attention ? again : arena;
+      Arena& of_attention = what.attention ? again : arena;
+      input = l.input_.take(arena, again);
+      projected = l.take_projected(l.decodes() ? kept : of_heads);
+      out = of_attention.take(l.shape_.tokens() * l.out_width(), l.shape_.dtype);
+      statistics = of_attention.floats(2 * l.shape_.tokens() * l.slots_.heads);
       for (const Adapter& adapter : l.adapters_) {
-        adapted.push_back(arena.take(adapter.numel(), l.shape_.dtype));
+        adapted.push_back(of_heads.take(adapter.numel(), l.shape_.dtype));
       }
       adapted.push_back(arena.take(l.out_adapter_.numel(), l.shape_.dtype));
-      for (std::size_t k = 0; k < 2; ++k) norms[k] = l.norms_[k].take_saved(arena);
+      for (std::size_t k = 0; k < 2; ++k) norms[k] = l.norms_[k].take_saved(of_heads);
     }
-    Arena arena, kept;
-    Array input;
+    Arena arena, kept, again;  // `again`: what a pass makes for itself
+    BlockInput::Saved input;
     std::vector<Array> projected;
     Array out;
-    float* statistics;
+    float* statistics = nullptr;
     std::vector<Array> adapted;  // of the projections, then of the output
     HeadNorm::Saved norms[2];    // of queries and of keys
   };
@@ -234,7 +246,8 @@ class AttentionLayer final : public Layer {
         : arena(base),
           weights(l.shape_, l.largest_matrix(), std::max(l.product_width(0), l.shape_.width),
                   arena),
-          attention(arena.bytes(l.attention_bytes_[backward])) {
+          attention(arena.bytes(l.attention_bytes_[backward])),
+          again(arena.bytes(Saved(l, {}, nullptr).again.used())) {
       if (l.slots_.interleaved) {
         joined = arena.take(l.shape_.tokens() * l.product_width(0), l.shape_.dtype);
       }
@@ -258,7 +271,7 @@ class AttentionLayer final : public Layer {
     }
     Arena arena;
     Weights weights;
-    std::byte* attention;
+    std::byte *attention, *again;
     Array branch, converted, out, adapted, out_sums, joined;
     HeadNorm::Temporary norms[2];
     std::vector<Array> projected;
@@ -301,6 +314,7 @@ class AttentionLayer final : public Layer {
   const Shape& shape_;
   const AttentionSlots slots_;
   const Branch branch_;
+  const BlockInput input_;
   const HeadNorm norms_[2];           // of queries and of keys
   std::vector<std::int64_t> widths_;  // of the projections
   std::vector<Affine> in_;

@@ -196,6 +196,11 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                   fmt::format("modules compute in {}, but parameters are {}: choose one of them",
                               name_of(options.dtype), name_of(options.parameters)));
   }
+  if (options.recompute.any() && options.checkpointing != ActivationCheckpointing::none) {
+    return Status(Code::invalid_argument,
+                  fmt::format("recompute {}: blocks that are checkpointed keep nothing of it",
+                              to_text(options.recompute)));
+  }
   if (options.documents && options.processor != Processor::cpu) {
     return Status(Code::not_supported,
                   "documents within a sequence, and tokens that are not learned, are computed on "
@@ -211,6 +216,7 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
   language::Shape shape{.batch = options.batch,
                         .length = options.sequence_length,
                         .documents = options.documents,
+                        .recompute = options.recompute,
                         .adapter_scale = options.adapter_scale,
                         .drops = drops,
                         .dtype = options.dtype,
@@ -250,6 +256,7 @@ void LanguageModel::apply(TrainingOptions& options) const {
   options.batch = state_->options.batch;
   options.sequence_length = state_->options.sequence_length;
   options.checkpointing = state_->options.checkpointing;
+  options.recompute = state_->options.recompute;
   options.on_device = true;
   options.memory = [state = state_](ModuleId module, Pass pass) {
     return state->memory(module, pass);

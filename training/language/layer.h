@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/math.h"
+#include "tessera/recompute.h"
 #include "training/language/arena.h"
 
 namespace tessera::language {
@@ -16,6 +17,7 @@ namespace tessera::language {
 struct Shape {
   std::int64_t batch = 1, length = 1, width = 1;
   bool documents = false;             // Workspace::begins and places count
+  Recompute recompute = {};           // what of blocks backward computes again
   float adapter_scale = 1;            // AdapterSlots::scale
   bool drops = false;                 // passes that train drop elements
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
@@ -28,6 +30,9 @@ struct Shape {
   DType half() const { return parameters == DType::float32 ? dtype : parameters; }
 
   std::int64_t tokens() const { return batch * length; }
+  /// Whether what a norm returns can be computed again with the same bits: from halves it cannot,
+  /// and in float32 it would take as much memory as both of them.
+  bool repeats_norms() const { return dtype == DType::float32 && processor == Processor::cpu; }
   /// Positions that a token can have.
   std::int64_t places() const { return context > 0 ? context : length; }
 };
@@ -46,6 +51,10 @@ struct Workspace {
   /// Models whose attention and MLP add to the same input: what attention adds, until the MLP has
   /// read the stream; its gradient.
   float* held = nullptr;
+  /// Where norms are repeated: what the last one has made of the stream, and its parameters; in
+  /// backward what the next one made of it (RepeatedNorm).
+  kernels::Array normal = {};
+  float *norm_weight = nullptr, *norm_bias = nullptr;
 };
 
 /// The places of a parameter and its gradient among the views of a module's work.

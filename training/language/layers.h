@@ -28,11 +28,19 @@ MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale);
 /// Learned positions; `dropout` is of the sum of both embeddings.
 MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout);
 
+/// Whether what a norm returns is not kept but computed again in the backward of the module that
+/// reads it; then it is that module which keeps what both need.
+struct RepeatedNorm {
+  bool repeated = false;
+  bool centred = false;  // it has a bias
+};
+
 struct NormSlots {
   Slot weight, bias;  // without bias: RMSNorm
   float epsilon = 1e-5F;
   bool last = false;  // the final norm: its backward writes dx, which no module has written yet
   bool about_one = false;  // it multiplies by 1 + weight
+  bool repeated = false;   // RepeatedNorm
 };
 MadeLayer norm(const Shape& shape, const NormSlots& slots);
 /// A norm of what a module adds to the stream.
@@ -60,6 +68,7 @@ struct AttentionSlots {
   std::int64_t window = 0;  // kernels::AttentionShape::window
   float scale = 0;          // kernels::AttentionShape::scale
   DropoutSlots weight_dropout, out_dropout;
+  RepeatedNorm norm;  // in front of it
 };
 MadeLayer attention(kernels::MathPlan& plan, const Shape& shape, const AttentionSlots& slots);
 
@@ -72,6 +81,7 @@ struct MlpSlots {
   DropoutSlots out_dropout;
   bool out_in = true;  // matrices are [out, in]
   BranchSlots branch;
+  RepeatedNorm norm;  // in front of it
 };
 MadeLayer plain_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);
 MadeLayer gated_mlp(kernels::MathPlan& plan, const Shape& shape, const MlpSlots& slots);

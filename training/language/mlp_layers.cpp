@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "training/language/affine.h"
-#include "training/language/branch.h"
+#include "training/language/block_input.h"
 #include "training/language/layers.h"
 
 namespace tessera::language {
@@ -18,6 +18,7 @@ class MlpLayer final : public Layer {
       : shape_(shape),
         slots_(slots),
         branch_(shape, slots.out_dropout, slots.branch),
+        input_(shape, slots.norm),
         gated_(gated) {}
 
   Status prepare(kernels::MathPlan& plan) {
@@ -40,26 +41,17 @@ class MlpLayer final : public Layer {
     return {};
   }
 
-  Bytes saves() const override { return Saved(*this, nullptr).arena.used(); }
+  Bytes saves() const override { return Saved(*this, nullptr, nullptr).kept.used(); }
   Bytes temporary(bool backward) const override {
     return Temporary(*this, nullptr, backward).arena.used();
   }
 
   void forward(const Call& call) const override {
-    const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, false);
-    branch_.keep_input(call, saved.input);
-    up_.forward(call, saved.input, own.weights.matrix(call, slots_.up_weight),
-                own.weights.vector(call, slots_.up_bias), saved.up);
-    up_adapter_.forward(call, saved.input, own.weights, saved.adapted_up, saved.up);
-    if (gated_) {
-      up_.forward(call, saved.input, own.weights.matrix(call, slots_.gate_weight),
-                  own.weights.vector(call, slots_.gate_bias), saved.gate);
-      gate_adapter_.forward(call, saved.input, own.weights, saved.adapted_gate, saved.gate);
-      call.math->activate_gated(slots_.activation, saved.gate, saved.up, saved.activated, inner());
-    } else {
-      call.math->activate(slots_.activation, saved.up, saved.activated, inner());
-    }
+    const Saved saved(*this, call.saved, own.again);
+    input_.keep(call, branch_, saved.input);
+    project(call, saved, own);
+    activate(call, saved);
     call.poll();
     const Array sum = branch_.begin(call, own.branch);
     down_.forward(call, saved.activated, own.weights.matrix(call, slots_.down_weight),
@@ -69,26 +61,29 @@ class MlpLayer final : public Layer {
   }
 
   void backward(const Call& call) const override {
-    const Saved saved(*this, call.saved);
     const Temporary own(*this, call.temporary, true);
+    const Saved saved(*this, call.saved, own.again);
+    input_.restore(saved.input);
+    if (shape_.recompute.ffn) project(call, saved, own);
+    if (shape_.recompute.ffn || shape_.recompute.activation) activate(call, saved);
     const ConstArray dx =
         branch_.gradient(call, own.converted, bias_gradient(call, slots_.down_bias, own));
     down_.weight_gradient(call, saved.activated, dx, call.gradient(slots_.down_weight));
     back_down(call, dx, saved, own);
-    // Saved are the derivatives: forward left them there.
     // d(up) = d * f(gate), d(gate) = d * up * f'(gate).
     const Array up = gated_ ? own.gate : own.up;
-    if (gated_) multiply(call, own, saved.gate, own.gate, slots_.up_bias);
-    multiply(call, own, saved.up, own.up, gated_ ? slots_.gate_bias : slots_.up_bias);
+    if (gated_) multiply(call, own, saved.gate_slope, own.gate, slots_.up_bias);
+    multiply(call, own, saved.up_slope, own.up, gated_ ? slots_.gate_bias : slots_.up_bias);
     call.poll();
     const Array to = branch_.input_gradient(call);
-    through(call, own, saved.input, up, slots_.up_weight, branch_.adds_to_gradient());
-    up_adapter_.backward(call, saved.input, up, own.weights, saved.adapted_up, own.adapted, to);
+    const Array x = saved.input.input;
+    through(call, own, x, up, slots_.up_weight, branch_.adds_to_gradient());
+    up_adapter_.backward(call, x, up, own.weights, saved.adapted_up, own.adapted, to);
     if (gated_) {
-      through(call, own, saved.input, own.up, slots_.gate_weight, true);
-      gate_adapter_.backward(call, saved.input, own.up, own.weights, saved.adapted_gate,
-                             own.adapted, to);
+      through(call, own, x, own.up, slots_.gate_weight, true);
+      gate_adapter_.backward(call, x, own.up, own.weights, saved.adapted_gate, own.adapted, to);
     }
+    input_.hand_back(call, saved.input);
   }
 
  private:
@@ -98,24 +93,36 @@ class MlpLayer final : public Layer {
   }
   std::int64_t inner() const { return shape_.tokens() * slots_.inner; }
 
+  /// What lives from forward to backward, and what either makes for itself.
   struct Saved {
-    Saved(const MlpLayer& l, std::byte* base)
-        : arena(base),
-          input(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
-          up(arena.take(l.inner(), l.shape_.dtype)),
-          gate(arena.take(l.gated_ ? l.inner() : 0, l.shape_.dtype)),
-          activated(arena.take(l.inner(), l.shape_.dtype)),
-          adapted_up(arena.take(l.up_adapter_.numel(), l.shape_.dtype)),
-          adapted_gate(arena.take(l.gate_adapter_.numel(), l.shape_.dtype)),
-          adapted_down(arena.take(l.down_adapter_.numel(), l.shape_.dtype)) {}
-    Arena arena;
-    Array input, up, gate, activated;
+    Saved(const MlpLayer& l, std::byte* base, std::byte* own) : kept(base), again(own) {
+      const Recompute& what = l.shape_.recompute;
+      const auto take = [&](bool repeated, std::int64_t numel) {
+        return (repeated ? again : kept).take(numel, l.shape_.dtype);
+      };
+      const std::int64_t gates = l.gated_ ? l.inner() : 0;
+      input = l.input_.take(kept, again);
+      up = take(what.ffn, l.inner());
+      gate = take(what.ffn, gates);
+      activated = take(what.ffn || what.activation, l.inner());
+      // Derivatives take the place of what is not read again.
+      const bool apart = what.activation && !what.ffn;
+      up_slope = apart ? take(true, l.inner()) : up;
+      gate_slope = apart ? take(true, gates) : gate;
+      adapted_up = take(what.ffn, l.up_adapter_.numel());
+      adapted_gate = take(what.ffn, l.gate_adapter_.numel());
+      adapted_down = take(false, l.down_adapter_.numel());
+    }
+    Arena kept, again;
+    BlockInput::Saved input;
+    Array up, gate, activated, up_slope, gate_slope;
     Array adapted_up, adapted_gate, adapted_down;
   };
   struct Temporary {
     Temporary(const MlpLayer& l, std::byte* base, bool backward)
         : arena(base),
-          weights(l.shape_, l.largest_matrix(), std::max(l.slots_.inner, l.shape_.width), arena) {
+          weights(l.shape_, l.largest_matrix(), std::max(l.slots_.inner, l.shape_.width), arena),
+          again(arena.bytes(Saved(l, nullptr, nullptr).again.used())) {
       if (!backward) {
         branch = arena.take(l.branch_.numel(), DType::float32);
         return;
@@ -133,9 +140,34 @@ class MlpLayer final : public Layer {
     }
     Arena arena;
     Weights weights;
+    std::byte* again;
     Array branch, converted, up, gate, adapted, inner_sums;
     float* sums = nullptr;
   };
+
+  void project(const Call& call, const Saved& saved, const Temporary& own) const {
+    const Array x = saved.input.input;
+    up_.forward(call, x, own.weights.matrix(call, slots_.up_weight),
+                own.weights.vector(call, slots_.up_bias), saved.up);
+    up_adapter_.forward(call, x, own.weights, saved.adapted_up, saved.up);
+    if (!gated_) return;
+    up_.forward(call, x, own.weights.matrix(call, slots_.gate_weight),
+                own.weights.vector(call, slots_.gate_bias), saved.gate);
+    gate_adapter_.forward(call, x, own.weights, saved.adapted_gate, saved.gate);
+  }
+
+  void activate(const Call& call, const Saved& saved) const {
+    if (saved.up_slope.data != saved.up.data) {
+      call.math->convert(saved.up, saved.up_slope, inner());
+      if (gated_) call.math->convert(saved.gate, saved.gate_slope, inner());
+    }
+    if (gated_) {
+      call.math->activate_gated(slots_.activation, saved.gate_slope, saved.up_slope,
+                                saved.activated, inner());
+    } else {
+      call.math->activate(slots_.activation, saved.up_slope, saved.activated, inner());
+    }
+  }
 
   void through(const Call& call, const Temporary& own, ConstArray x, ConstArray dy,
                const Slot& weight, bool add) const {
@@ -169,6 +201,7 @@ class MlpLayer final : public Layer {
   const Shape& shape_;
   const MlpSlots slots_;
   const Branch branch_;
+  const BlockInput input_;
   const bool gated_;
   Affine up_, down_;  // gate has the shape of up
   Adapter up_adapter_, gate_adapter_, down_adapter_;

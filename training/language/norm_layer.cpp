@@ -33,8 +33,11 @@ class NormLayer final : public Layer {
     const Saved saved(*this, call.saved);
     const Temporary temporary(*this, call.temporary);
     const auto [weight, bias] = parameters_of(call, slots_, temporary.weights, temporary.scale);
-    call.math->norm_forward(norm_, call.work.x, weight, bias, call.work.y, saved.normal,
+    call.math->norm_forward(norm_, call.work.x, weight, bias, call.work.y, normal(call, saved),
                             saved.reciprocal);
+    if (!slots_.repeated) return;
+    std::copy_n(weight.as<float>(), shape_.width, call.work.norm_weight);
+    if (norm_.centred) std::copy_n(bias.as<float>(), shape_.width, call.work.norm_bias);
   }
 
   void backward(const Call& call) const override {
@@ -45,7 +48,7 @@ class NormLayer final : public Layer {
     }
     call.math->norm_backward(norm_, call.work.dy,
                              temporary.weights.about_one(call, slots_.weight, temporary.scale),
-                             saved.normal, saved.reciprocal, call.work.dx,
+                             normal(call, saved), saved.reciprocal, call.work.dx,
                              {call.gradient(slots_.weight), call.gradient(slots_.bias),
                               temporary.sums, call.work.scratch});
   }
@@ -54,12 +57,16 @@ class NormLayer final : public Layer {
   struct Saved {
     Saved(const NormLayer& l, std::byte* base)
         : arena(base),
-          normal(arena.take(l.shape_.tokens() * l.shape_.width, l.shape_.dtype)),
+          normal(arena.take(l.slots_.repeated ? 0 : l.shape_.tokens() * l.shape_.width,
+                            l.shape_.dtype)),
           reciprocal(arena.floats(l.shape_.tokens())) {}
     Arena arena;
     kernels::Array normal;
     float* reciprocal;
   };
+  kernels::Array normal(const Call& call, const Saved& saved) const {
+    return slots_.repeated ? call.work.normal : saved.normal;
+  }
   struct Temporary {
     Temporary(const NormLayer& l, std::byte* base)
         : arena(base),

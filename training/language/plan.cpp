@@ -8,6 +8,7 @@
 
 #include "engine/model/gradient_flow.h"
 #include "engine/model/used_by.h"
+#include "training/language/repeated_norm.h"
 #include "training/language/slot_taker.h"
 
 namespace tessera::language {
@@ -24,6 +25,7 @@ class Planner {
 
   Status make() {
     TESSERA_TRY(check_mathematics());
+    TESSERA_TRY(check_repeated_norms(model_, plan_.shape));
     TESSERA_TRY(measure());
     for (std::size_t k = 0; k < model_.forward.size(); ++k) TESSERA_TRY(plan_layer(k));
     plan_.first = model_.forward.front();
@@ -113,9 +115,9 @@ class Planner {
     const bool last = k + 1 == model_.forward.size();
     if (name == "Embedding") return embedding(k);
     if (name == "LayerNorm" || name.ends_with("RMSNorm")) return norm_of(k);
-    if (name.ends_with("Attention")) return attention_of(name == "GPT2Attention");
-    if (name == "GPT2MLP" || name == "GPTNeoXMLP") return plain_mlp_of(name == "GPT2MLP");
-    if (name.ends_with("MLP")) return gated_mlp_of();
+    if (name.ends_with("Attention")) return attention_of(k, name == "GPT2Attention");
+    if (name == "GPT2MLP" || name == "GPTNeoXMLP") return plain_mlp_of(k, name == "GPT2MLP");
+    if (name.ends_with("MLP")) return gated_mlp_of(k);
     if (name == "Linear" && last) return head_of();
     return unsupported(model_.module(id_), "a " + name);
   }
@@ -141,7 +143,9 @@ class Planner {
   MadeLayer norm_of(std::size_t k) {
     NormSlots slots{.epsilon = static_cast<float>(model_.norm_epsilon),
                     .last = k + 2 == model_.forward.size(),
-                    .about_one = model_.mathematics.norms_about_one};
+                    .about_one = model_.mathematics.norms_about_one,
+                    .repeated = repeated_norm(model_, plan_.shape, k).repeated};
+    plan_.repeats_norms = plan_.repeats_norms || slots.repeated;
     slots.weight = slot("weight", {plan_.shape.width});
     if (model_.module(id_).class_name == "LayerNorm") {
       slots.bias = slot("bias", {plan_.shape.width});
@@ -165,7 +169,7 @@ class Planner {
     return out;
   }
 
-  MadeLayer attention_of(bool fused) {
+  MadeLayer attention_of(std::size_t k, bool fused) {
     AttentionSlots slots{.heads = model_.attention_heads, .head_dim = model_.head_dim};
     slots.kv_heads = model_.key_value_heads == 0 ? slots.heads : model_.key_value_heads;
     slots.fused = fused;
@@ -176,6 +180,7 @@ class Planner {
     slots.weight_dropout = dropout(model_.mathematics.attention_dropout, 0);
     slots.out_dropout = dropout(model_.mathematics.residual_dropout, 1);
     slots.branch = branch(false);
+    slots.norm = norm_before(k);
     if (fused) {
       take_fused(slots);
     } else {
@@ -290,18 +295,23 @@ class Planner {
     slots.rotary_at = windowed ? 2 * plan_.rotary.numel() : 0;
   }
 
-  MlpSlots mlp_slots(Activation of_class) {
+  RepeatedNorm norm_before(std::size_t k) const {
+    return k > 0 ? repeated_norm(model_, plan_.shape, k - 1) : RepeatedNorm{};
+  }
+
+  MlpSlots mlp_slots(std::size_t k, Activation of_class) {
     return {.activation = model_.mathematics.activation.value_or(of_class),
             .out_dropout = dropout(model_.mathematics.residual_dropout, 1),
-            .branch = branch(true)};
+            .branch = branch(true),
+            .norm = norm_before(k)};
   }
 
   // GPT-2's matrices are [in, out], those of GPT-NeoX [out, in].
-  MadeLayer plain_mlp_of(bool gpt2) {
+  MadeLayer plain_mlp_of(std::size_t k, bool gpt2) {
     const std::int64_t h = plan_.shape.width;
     const std::string up = gpt2 ? "c_fc" : "dense_h_to_4h";
     const std::string down = gpt2 ? "c_proj" : "dense_4h_to_h";
-    MlpSlots slots = mlp_slots(gpt2 ? Activation::gelu_tanh : Activation::gelu);
+    MlpSlots slots = mlp_slots(k, gpt2 ? Activation::gelu_tanh : Activation::gelu);
     using Sizes = std::vector<std::int64_t>;
     slots.out_in = !gpt2;
     slots.up_weight = slot(up + ".weight", gpt2 ? Sizes{h, any} : Sizes{any, h});
@@ -316,9 +326,9 @@ class Planner {
     return plain_mlp(plan_.math(), plan_.shape, slots);
   }
 
-  MadeLayer gated_mlp_of() {
+  MadeLayer gated_mlp_of(std::size_t k) {
     const std::int64_t h = plan_.shape.width;
-    MlpSlots slots = mlp_slots(Activation::silu);
+    MlpSlots slots = mlp_slots(k, Activation::silu);
     if (taker_.has("gate_up_proj.weight")) {
       const Slot both = slot("gate_up_proj.weight", {any, h});
       slots.inner = both.numel / h / 2;

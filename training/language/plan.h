@@ -35,6 +35,7 @@ struct Plan {
   bool parallel = false;               // Workspace::held is used
   float logit_cap = 0;                 // HeadSlots::cap
   bool norms_about_one = false;
+  bool repeats_norms = false;  // Workspace::normal is used
   kernels::HostMath host;
   std::map<ModuleId, PlannedLayer> layers;
 

@@ -21,6 +21,11 @@ WorkspaceLayout workspace_at(std::byte* base, Plan& plan, bool apart) {
   if (s.documents) w.begins = arena.take(3 * s.tokens(), DType::int32).as<std::int32_t>();
   w.rotary = arena.floats(2 * (plan.rotary.numel() + plan.window_rotary.numel()));
   if (plan.parallel) w.held = arena.floats(stream);
+  if (plan.repeats_norms) {
+    w.normal = arena.take(stream, s.dtype);
+    w.norm_weight = arena.floats(s.width);
+    w.norm_bias = arena.floats(s.width);
+  }
   out.bytes = arena.used();
   return out;
 }

@@ -7,8 +7,9 @@
 #include <cmath>
 
 #include "tessera/language_model.h"
-#include "tessera/math_arrays.h"
+#include "tessera/optimizer_state.h"
 #include "training/data/samples.h"
+#include "training/loop/check_dtypes.h"
 #include "training/loop/first_failure.h"
 #include "training/loop/loss_sum.h"
 #include "training/loop/trainer_state.h"
@@ -28,29 +29,6 @@ std::vector<ParamGroup> groups_of(const Model& model) {
     (decays ? matrices : vectors).parameters.push_back(ParameterId{static_cast<std::int32_t>(p)});
   }
   return {matrices, vectors};
-}
-
-Status check_dtypes(const TrainerOptions& options) {
-  const DType gathered = compute_dtype(options.scheme);
-  if (!kernels::is_computed(options.dtype)) {
-    return Status(
-        Code::not_supported,
-        fmt::format("training in {} is not supported: choose float32, bfloat16 or float16",
-                    name_of(options.dtype)));
-  }
-  if (options.loss_scale && options.dtype != DType::float16) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("TrainerOptions::loss_scale is for float16 alone, but modules compute "
-                    "in {}: leave it unset",
-                    name_of(options.dtype)));
-  }
-  TESSERA_TRY(check_one_dtype(options.scheme));
-  if (gathered == DType::float32 || gathered == options.dtype) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("{} gathers parameters in {}, but modules compute in {}: choose one "
-                            "dtype for both",
-                            name_of(options.scheme), name_of(gathered), name_of(options.dtype)));
 }
 
 }  // namespace
@@ -108,7 +86,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                                  const Corpus& corpus,
                                                  const TrainerOptions& options) {
   TESSERA_TRY(options.learning_rate.check());
-  TESSERA_TRY(check_dtypes(options));
+  TESSERA_TRY(check_dtypes(options, runtime.processor()));
   TESSERA_TRY(check_one_model(options.scheme, count(runtime)));
   const auto data = options.data.empty() ? corpus.ranges() : options.data;
   const std::int64_t length = options.step.sequence_length;
@@ -123,6 +101,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .documents = documents,
                                    .adapter_scale = options.adapter_scale,
                                    .checkpointing = options.step.checkpointing,
+                                   .recompute = options.step.recompute,
                                    .processor = runtime.processor(),
                                    .threads = options.threads,
                                    .progress = options.progress};
@@ -179,6 +158,7 @@ Status Trainer::State::prepare() {
   }
   step.grad_norm = [this](Rank, float norm) { grad_norm = norm; };
   if (!scaler) step.skipped = [this] { skips = true; };
+  TESSERA_TRY(keep_optimizer_states_as(*engine, options.step.adam.state_type));
   if (!options.decay_all) TESSERA_TRY(engine->set_param_groups(groups_of(model)));
   return engine->initialise(language.initial_values(options.seed));
 }

@@ -83,6 +83,13 @@ void CudaKernels::adam(const AdamNumbers& numbers, ConstElements gradient, Eleme
       .adam.push_back({numbers, array(gradient), array(values), array(exp_avg), array(exp_avg_sq)});
 }
 
+void CudaKernels::adam_in_halves(const AdamNumbers&, const RandomRounding&, ConstElements, Elements,
+                                 Elements, Elements) {
+  if (!status_.ok()) return;
+  status_ = Status(Code::not_supported,
+                   "moments in bfloat16 are stepped on CPUs only: keep them in float32");
+}
+
 void CudaKernels::add_norm(Norm norm, ConstElements values, Elements one) {
   if (values.size() == 0) return;
   ++launches_;

@@ -39,6 +39,9 @@ class CudaKernels final : public Kernels {
   void add(ConstElements from, Elements into) override;
   void adam(const AdamNumbers& numbers, ConstElements gradient, Elements values, Elements exp_avg,
             Elements exp_avg_sq) override;
+  void adam_in_halves(const AdamNumbers& numbers, const RandomRounding& rounding,
+                      ConstElements gradient, Elements values, Elements exp_avg,
+                      Elements exp_avg_sq) override;
   void add_norm(Norm norm, ConstElements values, Elements one) override;
   void clip(Norm norm, ConstElements sum, float max_norm, Elements values) override;
   void unscale(Elements values, float factor, Elements found) override;

@@ -62,6 +62,13 @@ struct AdamNumbers {
   float correction2 = 1;  // 1 - beta2^t
 };
 
+/// What numbers that are rounded at random are rounded by: a key, and the place of their first
+/// element, so that the same elements are rounded alike wherever they lie.
+struct RandomRounding {
+  std::uint64_t key = 0;
+  std::int64_t first = 0;
+};
+
 enum class Norm : std::uint8_t { l1, l2, largest };
 
 /// Numbers as small integers of `bits` bits (8 or 4), `block` elements to a float32 scale, in rows
@@ -88,6 +95,13 @@ class Kernels {
   /// Updates values and moments; all have one dtype but the gradient.
   virtual void adam(const AdamNumbers& numbers, ConstElements gradient, Elements values,
                     Elements exp_avg, Elements exp_avg_sq) = 0;
+
+  /// The same for values in float32 whose moments are bfloat16: these are rounded up or down at
+  /// random, as far as they are from either, since to the nearest they would stay what they are
+  /// where a step changes them by less than half a place. On CPUs only.
+  virtual void adam_in_halves(const AdamNumbers& numbers, const RandomRounding& rounding,
+                              ConstElements gradient, Elements values, Elements exp_avg,
+                              Elements exp_avg_sq) = 0;
 
   /// Adds what `values` contribute to one element: the sum of |x| or x^2, or the largest |x|.
   virtual void add_norm(Norm norm, ConstElements values, Elements one) = 0;

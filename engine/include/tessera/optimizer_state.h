@@ -22,6 +22,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,12 +48,18 @@ struct ReadStateOptions {
   Bytes staging{16LL << 20};  // device memory that reading may take at most
 };
 
+/// How AdamW's states are kept that are loaded before the first step, which then says the same
+/// (AdamOptions::state_type). Fails: not_supported (an engine of another library; a type that no
+/// step changes beside what is stepped, naming it).
+Status keep_optimizer_states_as(Engine& engine, std::optional<StateType> type);
+
 /// Calls `range` on the recipients with every element of all state once, parameter by parameter
 /// within what a rank holds. Has run when this returns; not at all where a runtime keeps no
 /// numbers. With several independent process groups a recipient gets the state of its own.
 /// Fails: invalid_argument (in forward or backward, a recipient that does not exist, too little
 /// staging for one element of every rank), naming it; not_supported (an optimizer that keeps other
-/// states than AdamW's 2 in the parameters' own dtype); out_of_memory.
+/// states than AdamW's 2, in the parameters' own dtype or in bfloat16 beside float32);
+/// out_of_memory.
 Status read_optimizer_state(Engine& engine, const ReadStateOptions& options,
                             const std::function<void(Rank, const StateRange&)>& range);
 

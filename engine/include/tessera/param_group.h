@@ -37,8 +37,9 @@ struct AdamOptions {
   /// States that ranks keep per element: 2 are AdamW's moments. 1 and 0 cost what Lion, Adagrad or
   /// plain SGD do, in memory and time, and step nothing: only for runs without real numbers.
   std::int32_t states = 2;
-  /// How they are kept; none: in the dtype of what is stepped. With another one this is cost and
-  /// memory too, and steps nothing.
+  /// How they are kept; none: in the dtype of what is stepped. AdamW's in bfloat16 beside float32
+  /// are rounded at random, by the element's place and the step (Kernels::adam_in_halves), on CPUs.
+  /// Any other is cost and memory too, and steps nothing.
   std::optional<StateType> state_type = {};
 };
 

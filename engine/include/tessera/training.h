@@ -62,7 +62,9 @@ struct TrainingOptions {
   /// or classes. Empty: all. `checkpointed_blocks` (wrap.h) lists what a policy chooses
   /// [apply_activation_checkpointing].
   std::vector<std::string> checkpoint_blocks = {};
-  Recompute recompute = {};              // of blocks that are not checkpointed; by costs alone
+  /// Of blocks that are not checkpointed. Given `body` or `memory`, it is these that do it, and the
+  /// cost of backward alone says so.
+  Recompute recompute = {};
   KeptActivations kept = {};             // what the costs of the model's modules mean
   std::int32_t offload_activations = 0;  // of so many blocks they wait in host memory
   AdamOptions adam = {};

@@ -40,7 +40,8 @@ struct ImportOptions {
 
 /// `file` may be the index of several (model.safetensors.index.json). Call it on all ranks at the
 /// same time, between two steps. Numbers of another float dtype are converted. Fails: io_error;
-/// corrupt (no safetensors file; a tensor with infinities or what is no number, of which a part may
+/// invalid_argument (a file that says `format` of another framework than PyTorch's); corrupt (no
+/// safetensors file; a tensor with infinities or what is no number, of which a part may
 /// have been written then); invalid_argument (a parameter that is missing, a tensor that the
 /// model does not have, another shape, no floats), naming file and tensor: nothing has changed
 /// then.

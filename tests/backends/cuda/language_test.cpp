@@ -83,6 +83,11 @@ TEST_CASE("checkpointing, halves and offload train on GPUs as simulated", "[cuda
     run.options.checkpointing = ActivationCheckpointing::full;
     check_as_simulated(run, 2, 3);
   }
+  SECTION("parts of blocks are computed again") {
+    run.options.dtype = GENERATE(DType::float32, DType::bfloat16);
+    run.options.recompute = {.activation = true, .ffn = GENERATE(false, true), .attention = true};
+    check_as_simulated(run, 2, 3);
+  }
   SECTION("matrices are halves") {
     run.options.dtype = GENERATE(DType::bfloat16, DType::float16);
     check_as_simulated(run, 2, 4);

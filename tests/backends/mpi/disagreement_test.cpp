@@ -157,6 +157,7 @@ const std::vector<Disagreement> disagreements = {
       {"--runtime", "mpi", "auto"},
       {"--device", "cpu", "auto"}}},
     {"", {{"--validation", "text.txt", nullptr}, {"--validation-fraction", "0", "0.1"}}},
+    {"", {{"--recompute", "norm", "ffn,qkv"}, {"--optimizer-dtype", "bf16", nullptr}}},
     {"", {{"--resume", "saved-0.1", nullptr}}},
     {"--resume saved-0.1", {{"--resume-anyway", "", nullptr}}},
     {"--schedule wsd --steps 4", {{"--decay", "1", "2"}}},
@@ -260,8 +261,7 @@ const std::set<std::string> not_compared = {
     "--cluster", "--ranks", "--peak-flops", "--profile-nccl", "--windows", "--tf32", "--share-gpu",
     "--cuda-graphs", "--hopper-attention", "--pinned-memory",
     // train refuses all values but one
-    "--optimizer-states", "--optimizer-dtype", "--checkpoint-every", "--recompute",
-    "--offload-activations", "--checkpoint-blocks"};
+    "--optimizer-states", "--checkpoint-every", "--offload-activations", "--checkpoint-blocks"};
 
 // A path of a machine, which may differ.
 bool is_alike(const Difference& d) { return d.option == std::string("--nvme-path"); }

@@ -36,6 +36,16 @@ struct LanguageRun {
   std::vector<TrainingPass> passes;
 };
 
+// Large enough that activations are most of its memory.
+inline LanguageRun run_of_eight_blocks() {
+  LanguageRun run{.model = parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
+      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
+                  .scheme = ReplicateOptions{}};
+  run.options.batch = 4;
+  run.options.sequence_length = 64;
+  return run;
+}
+
 // Fills in the tokens that a RealModel of that seed makes up.
 inline void fill(const LanguageRun& run, Rank rank, std::int64_t step, std::int32_t micro_batch,
                  std::span<std::int32_t> to) {

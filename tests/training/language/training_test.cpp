@@ -12,6 +12,7 @@ namespace tessera {
 namespace {
 
 using test::language_schemes;
+using test::run_of_eight_blocks;
 using test::simulated;
 using Run = test::LanguageRun;
 using Trained = test::TrainedLanguage;
@@ -115,16 +116,6 @@ TEST_CASE("real ranks compute and reserve what the simulation says", "[language]
       CHECK(most == peak);
     }
   }
-}
-
-// Large enough that activations are most of its memory.
-Run run_of_eight_blocks() {
-  Run run{.model = test::parsed(R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
-      "n_positions": 64, "n_embd": 64, "n_layer": 8, "n_head": 4})"),
-          .scheme = ReplicateOptions{}};
-  run.options.batch = 4;
-  run.options.sequence_length = 64;
-  return run;
 }
 
 TEST_CASE("checkpointing needs less memory", "[language]") {

@@ -196,6 +196,16 @@ TEST_CASE("corpora that differ in what is learned are different", "[documents]")
   CHECK(of(true) == of(true));
 }
 
+TEST_CASE("a part held back that leaves no document is named as such", "[documents]") {
+  const auto one = test::require_value(
+      Corpus::from_documents({{{1, 2, 3}, {true, true, true}}}, "x.jsonl", {.vocabulary = 4}));
+  const auto [training, held_out] = one.split(0.5);
+  CHECK(Samples::create(one, training, 4, 0).status().message() ==
+        "x.jsonl: no document is left, as parts are held back by whole documents: hold back less, "
+        "or use more documents");
+  CHECK(Samples::create(one, held_out, 4, 0).ok());
+}
+
 TEST_CASE("without anything to learn there is nothing to train on", "[documents]") {
   const auto corpus = test::require_value(
       Corpus::from_documents({{{1, 2}, {true, false}}, {{3}, {true}}}, "x.jsonl", {}));

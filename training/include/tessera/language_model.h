@@ -49,6 +49,10 @@ struct LanguageModelOptions {
   bool dropout = true;
   float adapter_scale = 1;  // LoraOptions::scale, of a model with adapters (tessera/lora.h)
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
+  /// What of blocks backward computes again, with the same bits; not beside `checkpointing`. What
+  /// norms return is computed again in float32 on CPUs alone: from halves it cannot be, and ffn and
+  /// attention keep it there.
+  Recompute recompute = {};
   Processor processor = Processor::cpu;  // Runtime::processor
   int threads = 0;                       // of this rank; 0: as many as it may use
   std::function<void()> progress = {};   // called within long bodies: ProcessRuntime::poll
@@ -60,8 +64,9 @@ class LanguageModel {
   /// `model` comes from load_model, its parameters being float32 or what the scheme makes of them;
   /// it is not needed afterwards. Takes no memory of a runtime.
   /// Fails: not_supported (on CPUs built without oneDNN; on GPUs heads of more than 128, documents;
-  /// another architecture; an unknown kind of rotary embedding; dropout on GPUs), invalid_argument
-  /// (sizes; two halves).
+  /// another architecture; an unknown kind of rotary embedding; dropout on GPUs; recompute.norm
+  /// where norms are not computed again), invalid_argument (sizes; two halves; recompute of what is
+  /// checkpointed).
   static Result<LanguageModel> create(const Model& model, const LanguageModelOptions& options);
 
   /// Before training, once. Call it when the engine exists: the workspace belongs to the first
@@ -70,7 +75,7 @@ class LanguageModel {
   /// Gives the workspace back, after everything that was submitted. Nothing runs afterwards.
   Status release() const;
 
-  /// Sets batch, sequence_length, checkpointing, body, on_device, repeated and memory.
+  /// Sets batch, sequence_length, checkpointing, recompute, body, on_device, repeated and memory.
   void apply(TrainingOptions& options) const;
 
   /// The tokens of a micro-batch: fill(rank, micro_batch, tokens), with sequence_length + 1 of them

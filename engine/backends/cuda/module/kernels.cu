@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "engine/backends/cuda/module/device.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/backends/cuda/module/tables.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int blocks_max = 1 << 16;
-
-cudaStream_t native(CudaStream stream) { return reinterpret_cast<cudaStream_t>(stream); }
 
 int blocks_for(std::int64_t numel) {
   const std::int64_t blocks = (numel + threads - 1) / threads;
@@ -149,13 +148,10 @@ __global__ void dequantize_kernel(BlockFormat format, const unsigned char* codes
   }
 }
 
-int launched() { return cudaGetLastError(); }
-
 // Of numbers that other kernels do not know, which are few.
 int cast_any(const BlockCast& cast, CudaStream stream) {
   const int grid = blocks_for(cast.shape.numel * cast.shape.count);
-  cast_kernel<<<grid, threads, 0, native(stream)>>>(cast.to, cast.from, cast.shape);
-  return launched();
+  return device::launch(cast_kernel, {dim3(grid)}, stream, cast.to, cast.from, cast.shape);
 }
 int cast_blocks(std::span<const BlockCast> casts, CudaStream stream) {
   const auto computed = [](const BlockCast& cast) {
@@ -169,35 +165,30 @@ int cast_blocks(std::span<const BlockCast> casts, CudaStream stream) {
   return code;
 }
 int scale(KernelArray from, KernelArray to, float factor, CudaStream stream) {
-  scale_kernel<<<blocks_for(to.numel), threads, 0, native(stream)>>>(from, to, factor);
-  return launched();
+  return device::launch(scale_kernel, {dim3(blocks_for(to.numel))}, stream, from, to, factor);
 }
 int divide(KernelArray values, float divisor, CudaStream stream) {
-  divide_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(values, divisor);
-  return launched();
+  return device::launch(divide_kernel, {dim3(blocks_for(values.numel))}, stream, values, divisor);
 }
 int add(KernelArray from, KernelArray into, CudaStream stream) {
-  add_kernel<<<blocks_for(into.numel), threads, 0, native(stream)>>>(from, into);
-  return launched();
+  return device::launch(add_kernel, {dim3(blocks_for(into.numel))}, stream, from, into);
 }
 int unscale(KernelArray values, float factor, KernelArray found, CudaStream stream) {
-  unscale_kernel<<<blocks_for(values.numel), threads, 0, native(stream)>>>(values, factor, found);
-  return launched();
+  return device::launch(unscale_kernel, {dim3(blocks_for(values.numel))}, stream, values, factor,
+                        found);
 }
 int quantize(const BlockFormat& format, KernelArray from, void* codes, KernelArray scales,
              CudaStream stream) {
   const auto blocks = static_cast<unsigned>((format.row + format.block - 1) / format.block);
-  quantize_kernel<<<blocks, threads, 0, native(stream)>>>(
-      format, from, static_cast<unsigned char*>(codes), scales);
-  return launched();
+  return device::launch(quantize_kernel, {dim3(blocks)}, stream, format, from,
+                        static_cast<unsigned char*>(codes), scales);
 }
 int dequantize(const BlockFormat& format, KernelArray codes, KernelArray scales, KernelArray to,
                CudaStream stream) {
   const std::size_t row_bytes = format.row * static_cast<std::size_t>(format.bits) / 8;
-  dequantize_kernel<<<blocks_for(to.numel), threads, 0, native(stream)>>>(
-      format, static_cast<const unsigned char*>(codes.at),
-      static_cast<std::size_t>(codes.numel) / row_bytes, scales, to);
-  return launched();
+  return device::launch(dequantize_kernel, {dim3(blocks_for(to.numel))}, stream, format,
+                        static_cast<const unsigned char*>(codes.at),
+                        static_cast<std::size_t>(codes.numel) / row_bytes, scales, to);
 }
 
 }  // namespace
