@@ -10,9 +10,11 @@ program builds, without torch.
     python3 tools/architecture_truth.py [--only llama,qwen3] > tests/golden/architectures.json
 """
 import argparse
+import copy
 import inspect
 import json
 import random
+import re
 import sys
 
 import torch
@@ -106,7 +108,21 @@ WRAPPED = [
     ("hyperclovax_vision_v2", "HyperCLOVAXVisionV2ForConditionalGeneration", "hyperclovax", dict()),
     ("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", dict()),
     ("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", "qwen2", dict()),
+    ("voxtral", "VoxtralForConditionalGeneration", "llama", dict(num_hidden_layers=4)),
+    ("glmasr", "GlmAsrForConditionalGeneration", "llama", dict(num_hidden_layers=4)),
+    ("qwen2_audio", "Qwen2AudioForConditionalGeneration", "qwen2", dict(vocab_size=156032)),
+    ("ovis2", "Ovis2ForConditionalGeneration", "qwen2", dict(hidden_size=1536, num_attention_heads=12,
+     num_key_value_heads=2, vocab_size=151643)),
+    ("got_ocr2", "GotOcr2ForConditionalGeneration", "qwen2", dict(hidden_size=1024, num_attention_heads=16,
+     num_key_value_heads=16)),
+    ("vipllava", "VipLlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("video_llava", "VideoLlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("llava_next_video", "LlavaNextVideoForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("cohere2_vision", "Cohere2VisionForConditionalGeneration", "cohere2", dict(num_hidden_layers=4)),
+    ("aya_vision", "AyaVisionForConditionalGeneration", "cohere2", dict(num_hidden_layers=4)),
 ]
+# Its own defaults are no vision tower: 14 heads do not divide 1152.
+TOWERS = {"aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 16}}}
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
      num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
@@ -519,8 +535,9 @@ def inputs_of(model, config, tokens):
 
 
 def record_wrapped(kind, name, text, sizes, outer):
-    settings = {**outer, "text_config": {"model_type": text, **sizes}}
-    model, _ = build(kind, name, settings, "meta")
+    settings = {**outer, **TOWERS.get(kind, {}), "text_config": {"model_type": text, **sizes}}
+    # The class adds its defaults to the text part that it is given.
+    model, _ = build(kind, name, copy.deepcopy(settings), "meta")
     mine = [p for n, p in model.named_parameters() if "language_model" in n or "text_model" in n and "vision" not in n
             or n.startswith("lm_head")]
     return {"config": {"architectures": [name], "model_type": kind, **settings}, "parameters": sum(
@@ -541,10 +558,41 @@ def record(kind, name, settings, tokens):
     return row
 
 
+def keys_of(kind):
+    """A class's own keys with their defaults, and its further names for them."""
+    cls = transformers.CONFIG_MAPPING[kind]
+    of_all = set(transformers.PretrainedConfig().to_dict())
+    declared = {"tie_word_embeddings"}
+    for base in cls.__mro__:
+        if base.__name__ in ("PretrainedConfig", "PreTrainedConfig"):
+            break
+        declared |= set(getattr(base, "__annotations__", {}))
+    config = {key: value for key, value in cls().to_dict().items() if key not in of_all or key in declared}
+    read = set()  # by the code, whether the class declares it or not
+    for module in {cls.__module__, *(getattr(transformers, row[1]).__module__ for row in ROWS if row[0] == kind)}:
+        text = inspect.getsource(sys.modules[module])
+        read |= set(re.findall(r'(?:(?:get|has)attr\((?:self\.)?\w*config, |kwargs\.(?:pop|get)\()"(\w+)"', text))
+    others = (declared | read | set(getattr(cls, "attribute_map", {}))) - set(config)
+    return {"model_type": kind, **config}, sorted(key for key in others if not key.startswith("_") and "__" not in key)
+
+
+def record_defaults():
+    pairs = [keys_of(kind) for kind in dict.fromkeys(row[0] for row in ROWS)]
+    # JSON has no infinity.
+    lines = ",\n".join(json.dumps(config).replace("Infinity", "1.0") for config, _ in pairs)
+    aliases = json.dumps({config["model_type"]: names for config, names in pairs})
+    print(json.dumps({"transformers": transformers.__version__})[:-1] + ', "aliases": ' + aliases +
+          ', "configs": [\n' + lines + "\n]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
-    only = [word for word in parser.parse_args().only.split(",") if word]
+    parser.add_argument("--defaults", action="store_true", help="write tests/golden/default_configs.json instead")
+    options = parser.parse_args()
+    if options.defaults:
+        return record_defaults()
+    only = [word for word in options.only.split(",") if word]
     rows = []
     for kind, name, published, choices in ROWS:
         if only and kind not in only:

@@ -24,12 +24,20 @@ struct BartKind {
   bool attention_bias = true;
   bool long_input = false;  // positions of both halves apart, windows in the encoder
   bool global = false;      // tokens that all attend to, with a norm of their own
+  // Keys that only some classes have; "": not this one.
+  const char* bias_key = "";
+  const char* scale_key = "scale_embedding";
+  bool scaled = false;  // its default
+  const char* table_key = "";
+  const char* prompt_key = "";
+  bool fused = true;  // attention
 };
 
 struct BartSizes {
   std::int64_t vocabulary, hidden;
   std::int64_t layers[2], heads[2], inner[2], positions[2];
   std::int64_t window = 0, globals = 0;
+  double kept_scores = 0;  // as AttentionPart's
   bool dropout, scaled, attention_bias;
 };
 
@@ -41,7 +49,7 @@ void read_long(JsonReader& config, const BartKind& kind, BartSizes& s) {
     s.positions[1] = config.integer("max_decoder_position_embeddings", 1, 1024);
     s.window = window_of(config, s.layers[0]);
   }
-  if (kind.prefix == "BigBirdPegasus") s.attention_bias = config.boolean("use_bias", false);
+  if (*kind.bias_key != '\0') s.attention_bias = config.boolean(kind.bias_key, false);
   if (kind.global) {
     s.globals = config.integer("num_global_tokens", 1, 32);
     s.window = config.integer("block_size", 2, 512) / 2;
@@ -65,15 +73,16 @@ BartSizes read_bart(JsonReader& config, const BartKind& kind) {
   s.inner[0] = config.integer("encoder_ffn_dim", 1, kind.inner);
   s.inner[1] = config.integer("decoder_ffn_dim", 1, kind.inner);
   s.dropout = probability_of(config, "dropout", 0.1) > 0;
-  s.scaled = config.boolean("scale_embedding", kind.global || kind.prefix == "BigBirdPegasus");
-  for (const char* key : {"tie_word_embeddings", "share_encoder_decoder_embeddings"}) {
-    if (config.boolean(key, true)) continue;
+  if (!kind.fused) s.kept_scores = kept_scores(false, drops(config, "attention_dropout", 0));
+  s.scaled = *kind.scale_key != '\0' && config.boolean(kind.scale_key, kind.scaled);
+  for (const char* key : {"tie_word_embeddings", kind.table_key}) {
+    if (*key == '\0' || config.boolean(key, true)) continue;
     config.fail(key,
                 "is false, but this model is built with one table for both halves and the "
                 "head: describe it as a module tree");
   }
-  if (kind.prefix == "Mvp" && config.boolean("use_prompt", false)) {
-    config.fail("use_prompt", "is true, but prompts are not built: describe it as a module tree");
+  if (*kind.prompt_key != '\0' && config.boolean(kind.prompt_key, false)) {
+    config.fail(kind.prompt_key, "is true, but prompts are not built: describe it as a module tree");
   }
   if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
     config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
@@ -165,7 +174,8 @@ class BartBuilder {
         .key_value_heads = s_.heads[side],
         .head_dim = s_.hidden / s_.heads[side],
         .rotary = false,
-        .causal = causal};
+        .causal = causal,
+        .kept_scores = s_.kept_scores};
     const ModuleId id = w_.attention(path, part, s_.hidden, false, s_.dropout);
     if (encodes) w_.tree().module(id).cost.attention.window = s_.window;
     return id;
@@ -231,6 +241,7 @@ BartKind led() {
       "longformer_self_attn.query_global:p longformer_self_attn.key_global:p "
       "longformer_self_attn.value_global:p output:o";
   kind.long_input = true;
+  kind.scale_key = "";
   return kind;
 }
 
@@ -238,6 +249,7 @@ BartKind pegasus_x() {
   BartKind kind{"PegasusX", 96103, 1024, 4096, 16, 16384, {16, 16}, -1, true};
   kind.attention_bias = false;
   kind.global = true;
+  kind.scaled = true;
   return kind;
 }
 
@@ -245,6 +257,21 @@ BartKind bigbird_pegasus() {
   BartKind kind{"BigBirdPegasus", 96103, 1024, 4096, 16, 4096, {16, 16}, 0, true};
   kind.encoder_attention = "self.query:q self.key:k self.value:v output:o";
   kind.last_norm = "layernorm_embedding";
+  kind.bias_key = "use_bias";
+  kind.scaled = true;
+  return kind;
+}
+
+BartKind marian() {
+  BartKind kind{"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true};
+  kind.table_key = "share_encoder_decoder_embeddings";
+  return kind;
+}
+
+BartKind mvp() {
+  BartKind kind{"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true};
+  kind.prompt_key = "use_prompt";
+  kind.fused = false;
   return kind;
 }
 
@@ -257,13 +284,12 @@ const std::vector<EncoderFamily>& bart_families() {
       family("bart", classes,
              {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true, false, 3}),
       family("mbart", classes, {"MBart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, true, true}),
-      family("mvp", classes, {"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true}),
+      family("mvp", classes, mvp()),
       family("plbart", heads + " ForSequenceClassification",
              {"PLBart", 50005, 768, 3072, 12, 1024, {6, 6}, 2, false, true}),
       family("pegasus", heads,
              {"Pegasus", 50265, 1024, 4096, 16, 1024, {12, 12}, 0, true, false, true}),
-      family("marian", "MTModel Model ForCausalLM",
-             {"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true}),
+      family("marian", "MTModel Model ForCausalLM", marian()),
       family("m2m_100", "ForConditionalGeneration Model",
              {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
       family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),

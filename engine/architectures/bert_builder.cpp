@@ -11,6 +11,7 @@ namespace {
 struct BertSizes {
   std::int64_t vocabulary, hidden, inner, layers, heads, positions, types, width, buckets, places,
       tasks, window;
+  double kept_scores;  // as AttentionPart's
   bool dropout, tied;
 };
 
@@ -26,10 +27,13 @@ BertSizes read_bert(JsonReader& config, const BertNames& n) {
   s.places = lists(n.embeddings, "x") ? config.integer("max_2d_position_embeddings", 1, 1024) : 0;
   const bool tasks = lists(n.embeddings, "task") && config.boolean("use_task_id", false);
   s.tasks = tasks ? config.integer("task_type_vocab_size", 1, 3) : 0;
-  s.window = lists(n.attention, "self.query_global:p") ? window_of(config, s.layers) : 0;
+  s.window = n.windowed ? window_of(config, s.layers) : 0;
   s.width = n.narrow > 0 ? config.integer(n.width, 1, n.narrow) : s.hidden;
   s.buckets = n.relative ? config.integer("relative_attention_num_buckets", 32, 32) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
+  if (!n.fused) {
+    s.kept_scores = kept_scores(false, drops(config, "attention_probs_dropout_prob", 0.1));
+  }
   s.tied = config.boolean("tie_word_embeddings", true);
   return s;
 }
@@ -54,8 +58,7 @@ class BertBuilder {
     if (s_.buckets > 0) {  // registered behind the blocks, and run before them
       auto& forward = w_.model().forward;
       forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place),
-                     w_.embedding(base_ + "encoder.relative_attention_bias", s_.buckets, s_.heads,
-                                  /*added=*/false));
+                     relative_table());
     }
     if (*n_.last_norm != '\0') w_.runs(w_.norm(base_ + n_.last_norm, NormKind::layer, s_.hidden));
     finish();
@@ -67,6 +70,16 @@ class BertBuilder {
   bool electra() const { return n_.style == BertStyle::electra; }
   const std::string& base() const { return base_; }
   std::string prefixed(const char* suffix) const { return std::string(n_.prefix) + suffix; }
+
+  // Its rows are chosen for each pair of tokens, by numbers of 8 bytes.
+  ModuleId relative_table() {
+    const ModuleId id = w_.embedding(base_ + "encoder.relative_attention_bias", s_.buckets,
+                                     s_.heads, /*added=*/false);
+    ModuleCost& cost = w_.tree().module(id).cost;
+    cost.activation_bytes = {0, 0, 8};
+    cost.elementwise_bytes = {0, 0, 8 + 2 * element * static_cast<double>(s_.heads)};
+    return id;
+  }
 
   void name_containers() {
     if (!base_.empty()) w_.container(n_.base, prefixed("Model"));
@@ -121,7 +134,8 @@ class BertBuilder {
             .key_value_heads = s_.heads,
             .head_dim = s_.hidden / s_.heads,
             .rotary = false,
-            .causal = false};
+            .causal = false,
+            .kept_scores = s_.kept_scores};
   }
 
   void block(std::int64_t number) {
@@ -229,9 +243,7 @@ Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::
     config.fail("tie_word_embeddings", "is false, but this head is built with the embedding alone");
   }
   TESSERA_TRY(config.status());
-  Model model = BertBuilder(names, sizes, head, labels, name, dtype).build();
-  if (names.relative) add_note(model, unfused_note(names.prefix, sizes.heads));
-  return checked(std::move(model), config);
+  return checked(BertBuilder(names, sizes, head, labels, name, dtype).build(), config);
 }
 
 }  // namespace tessera

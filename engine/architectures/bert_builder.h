@@ -32,6 +32,8 @@ struct BertNames {
   const char* width = "";   // key of the tables' width, if it is not the model's
   std::int64_t narrow = 0;  // its default
   bool relative = false;    // a table of relative positions for all blocks
+  bool fused = true;        // attention
+  bool windowed = false;    // tokens attend to those around them
   // A norm before the MLP instead of behind it, and whether it is registered behind it; one more
   // behind the last block.
   const char* before_mlp = "";

@@ -24,8 +24,9 @@ constexpr const char* partly_rotated =
 constexpr const char* even_widths =
     "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
 
-// Those whose attention transformers computes without fused kernels.
-constexpr const char* unfused_attention = "bloom gpt_oss xglm";
+// Those whose attention transformers computes with fused kernels only if it is told to.
+constexpr const char* fused_if_asked =
+    "flint gemma2 gpt_neo gpt_oss granite_swa granitemoe_swa vaultgemma";
 
 bool is_among(const std::string& model_type, const char* families) {
   const auto all = words_of(families);
@@ -37,6 +38,7 @@ std::string first_key(const std::string& names) { return names.substr(0, names.f
 // Real training's window: Mistral's blocks all have one; Qwen2's only if it is switched on. Null
 // means none, while a missing key has Mistral's default.
 std::int64_t training_window(JsonReader& config, const std::string& type) {
+  if (type != "mistral" && type != "qwen2") return 0;
   const bool null = config.json().contains("sliding_window") && !config.has("sliding_window");
   if (type == "mistral" && !null) return config.integer("sliding_window", 1, 4096);
   const bool on = type == "qwen2" && config.boolean("use_sliding_window", false);
@@ -154,8 +156,7 @@ class DecoderReader {
   }
 
   // A number, or its blocks as letters: "LLLG" is 4.
-  std::int64_t pattern(std::int64_t otherwise) {
-    const char* names = "sliding_window_pattern|_sliding_window_pattern";
+  std::int64_t pattern(const char* names, std::int64_t otherwise) {
     const char* key = "sliding_window_pattern";
     if (!config_.json().contains(key) || !config_.json()[key].is_string()) {
       return integer_of(config_, names, 1, otherwise);
@@ -179,9 +180,7 @@ class DecoderReader {
     const std::int64_t width = config_.integer(key, optional ? 0 : 1, w.width);
     std::int64_t every = w.every;
     if (w.style == WindowStyle::after) every = config_.integer("max_window_layers", 0, 28);
-    if (w.style == WindowStyle::pattern) {
-      every = pattern(every);
-    }
+    if (*w.every_key != '\0') every = pattern(w.every_key, every);
     if (w.style == WindowStyle::chunks) {
       every = config_.integer("no_rope_layer_interval", 1, every);
     }
@@ -289,8 +288,8 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
   describe(family, config, b, extra);
   TESSERA_TRY(config.status());
   TESSERA_ASSIGN(Model model, build_decoder(b, name, dtype, config.source()));
-  if (is_among(family.model_type, unfused_attention)) {
-    add_note(model, unfused_note(family.model_type, b.attention.heads));
+  if (is_among(family.model_type, fused_if_asked)) {
+    add_note(model, fused_if_asked_note(family.model_type, b.attention.heads));
   }
   model.mathematics = std::move(extra.mathematics);
   model.rotary = extra.rotary;

@@ -69,7 +69,8 @@ Result<Model> mpnet(JsonReader& config, const std::string& head, const std::stri
                                    .embeddings = "word position norm",
                                    .attention = "attn.q:q attn.k:k attn.v:v attn.o:o LayerNorm:n",
                                    .vocabulary = 30527,
-                                   .relative = true};
+                                   .relative = true,
+                                   .fused = false};
   return build_bert(names, config, head, name);
 }
 
@@ -101,6 +102,7 @@ BertNames megatron() {
   names.heads_default = 16;
   names.before_mlp = "ln";
   names.last_norm = "encoder.ln";
+  names.fused = false;
   return names;
 }
 
@@ -137,6 +139,7 @@ BertNames longformer() {
   names.attention =
       "self.query:q self.key:k self.value:v self.query_global:p self.key_global:p "
       "self.value_global:p output.dense:o output.LayerNorm:n";
+  names.windowed = true;
   return names;
 }
 

@@ -12,6 +12,8 @@ namespace tessera {
 
 namespace {
 
+constexpr double mebi = 1024.0 * 1024;
+
 // Of "n_heads|num_attention_heads": the one that the file has, or the first.
 std::string written(const JsonReader& config, const std::string& names) {
   const auto bar = names.find('|');
@@ -80,15 +82,25 @@ void add_note(Model& model, const std::string& sentence) {
   model.cost_note += (model.cost_note.empty() ? "" : "; ") + sentence;
 }
 
-std::string unfused_note(const std::string& model_type, std::int64_t heads) {
-  constexpr double mebi = 1024.0 * 1024;
-  constexpr double length = 1024, bytes = 6;  // a score in float32 and one in the model's dtype
+std::string fused_if_asked_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double length = 1024;
+  const double scores = kept_scores(true, false) * static_cast<double>(heads) * length * length;
   return fmt::format(
-      "activations are counted as with fused attention, which transformers does not have for {}: "
-      "its own code keeps scores or their bias, too, about {:.0f} MiB per block and sequence of "
-      "{:.0f} tokens "
-      "and four times as much for twice the length",
-      model_type, bytes * static_cast<double>(heads) * length * length / mebi, length);
+      "activations are counted as with fused attention, which transformers has for {} only if "
+      "attn_implementation names it (flash_attention_2, flex_attention): by itself it keeps "
+      "scores, too, about {:.0f} MiB per block and sequence of {:.0f} tokens and four times as "
+      "much for twice the length",
+      model_type, scores / mebi, length);
+}
+
+std::string bias_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double length = 1024;
+  const double pairs = element * static_cast<double>(heads) * length * length;
+  return fmt::format(
+      "biases of relative positions of {} are not counted: about {:.0f} MiB for each table and "
+      "each block of the decoder with sequences of {:.0f} tokens, whatever the batch is, and four "
+      "times as much for twice the length",
+      model_type, pairs / mebi, length);
 }
 
 void fix_length(ModuleCost& cost, std::int64_t tokens) {

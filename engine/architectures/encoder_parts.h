@@ -26,8 +26,10 @@ void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads, 
 
 /// Adds a sentence to `model.cost_note`.
 void add_note(Model& model, const std::string& sentence);
-/// Says that what transformers keeps of attention without fused kernels is not counted.
-std::string unfused_note(const std::string& model_type, std::int64_t heads);
+/// Says that fused attention is counted, which transformers has for this type only if it is asked.
+std::string fused_if_asked_note(const std::string& model_type, std::int64_t heads);
+/// Says that what fused attention is given to add to scores is not counted: T5's.
+std::string bias_note(const std::string& model_type, std::int64_t heads);
 
 /// Makes costs of `tokens` tokens, whatever the length of the sequence: of images and of sound.
 void fix_length(ModuleCost& cost, std::int64_t tokens);

@@ -31,6 +31,7 @@ struct WindowDefaults {
   WindowStyle style = WindowStyle::none;
   std::int64_t width = 0;  // 0: none unless it is given
   std::int64_t every = 0;
+  const char* every_key = "";  // what says it
 };
 
 struct Family {

@@ -71,7 +71,7 @@ constexpr NumberKey number_keys[] = {
     {"drop_path_rate", Kind::share, "dinov2"},
     {"emb_pdrop", Kind::share, "mpt"},
     {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj codegen openai-gpt"},
-    {"embed_dropout", Kind::share, "gpt_neo exaone"},
+    {"embed_dropout", Kind::share, "gpt_neo"},
     {"embedding_dropout", Kind::share, "starcoder2 modernbert"},
     {"embedding_fraction", Kind::number, "mpt"},
     {"embedding_initializer_range", Kind::number, "youtu"},
@@ -163,7 +163,7 @@ constexpr NumberKey number_keys[] = {
     {"num_logits_to_keep", Kind::number, ""},
     {"num_mtp_layers", Kind::number, "deepseek_v3 mellum"},
     {"num_negatives", Kind::number, "wav2vec2"},
-    {"num_nextn_predict_layers", Kind::number, "deepseek_v3 glm4_moe mellum glm4_moe_lite"},
+    {"num_nextn_predict_layers", Kind::number, "deepseek_v3 glm4_moe mellum"},
     {"original_max_position_embeddings", Kind::number, "phi3"},
     {"out_features", Kind::list, "dinov2"},
     {"out_indices", Kind::list, "dinov2"},
@@ -224,7 +224,7 @@ constexpr NumberKey number_keys[] = {
     {"scale_attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"scale_attn_by_inverse_layer_idx", Kind::flag, "gpt2"},
     {"scale_attn_weights", Kind::flag, "gpt2 gpt_bigcode"},
-    {"scale_decoder_outputs", Kind::flag, "t5 mt5 umt5"},
+    {"scale_decoder_outputs", Kind::flag, "t5 umt5"},
     {"scale_depth", Kind::number, "minicpm3"},
     {"scale_emb", Kind::number, "minicpm3"},
     {"scale_embedding", Kind::flag, "whisper"},
@@ -273,34 +273,36 @@ constexpr NumberKey number_keys[] = {
     {"z_loss_coefficient", Kind::number, "bamba"},
 };
 
-// Families whose keys are those of another, and whose rows above are what they have besides.
+// Families whose keys are those of another but for what they lack, and whose rows above are what
+// they have besides.
 struct SameKeys {
   std::string_view model_type, as;
+  std::string_view lacks = {};
 };
 constexpr SameKeys same_keys[] = {
-    {"axk1", "deepseek_v3"},
+    {"axk1", "deepseek_v3", "num_mtp_layers num_nextn_predict_layers"},
     {"bigbird_pegasus", "pegasus"},
     {"bitnet", "llama"},
     {"cwm", "mistral"},
-    {"deepseek_v32", "deepseek_v3"},
+    {"deepseek_v32", "deepseek_v3", "num_mtp_layers num_nextn_predict_layers rope_interleave"},
     {"ernie", "bert"},
-    {"flint", "qwen3_moe"},
-    {"glm4v_moe_text", "glm4_moe"},
+    {"flint", "qwen3_moe", "use_sliding_window"},
+    {"glm4v_moe_text", "glm4_moe", "num_nextn_predict_layers"},
     {"glm4v_text", "glm4"},
-    {"glm_moe_dsa", "deepseek_v3"},
+    {"glm_moe_dsa", "deepseek_v3", "num_mtp_layers num_nextn_predict_layers rope_interleave"},
     {"granite_swa", "granite"},
     {"granitemoe_swa", "granitemoe"},
     {"granitemoeshared", "granitemoe"},
-    {"hy_v3", "qwen3_moe"},
+    {"hy_v3", "qwen3_moe", "norm_topk_prob sliding_window use_sliding_window"},
     {"hyperclovax", "granite"},
     {"iquestcoder", "llama"},
-    {"kolibri1", "qwen3_moe"},
+    {"kolibri1", "qwen3_moe", "use_sliding_window"},
     {"layoutlm", "bert"},
     {"led", "bart"},
     {"longformer", "roberta"},
     {"megatron-bert", "bert"},
     {"minimax", "mixtral"},
-    {"nemotron_h", "bamba"},
+    {"nemotron_h", "bamba", "hidden_act rms_norm_eps rope_parameters z_loss_coefficient"},
     {"olmo_hybrid", "qwen3_5_text"},
     {"pegasus_x", "pegasus"},
     {"qwen3_5_moe_text", "qwen3_5_text"},
@@ -354,7 +356,8 @@ bool belongs_to(const NumberKey& key, std::string_view model_type) {
   const auto* const kin =
       std::find_if(std::begin(same_keys), std::end(same_keys),
                    [&](const SameKeys& pair) { return pair.model_type == model_type; });
-  return kin != std::end(same_keys) && belongs_to(key, kin->as);
+  if (kin == std::end(same_keys) || lists(kin->lacks, key.name)) return false;
+  return belongs_to(key, kin->as);
 }
 
 bool is_activation(std::string_view name) {

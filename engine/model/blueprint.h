@@ -49,6 +49,9 @@ struct AttentionPart {
   bool norm_per_head = false;     // each head has a norm of its own, in a list
   bool norm_table = false;        // or a row of a table
   LatentSizes latent = {};        // key_value 0: none
+  /// Bytes that attention without fused kernels keeps for each pair of tokens: per head, by
+  /// kept_scores(), and once for all heads.
+  double kept_scores = 0, kept_pairs = 0;
 };
 
 /// An MLP. Roles: g and u, or gu (fused), then d; n, a norm before that; xielu, an activation

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration classes of transformers, as tests/golden/default_configs.json records them.
+#pragma once
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace tessera::test {
+
+using Json = nlohmann::json;
+
+// With few layers, so that many can be read.
+inline Json small(Json config) {
+  for (const char* key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                          "num_decoder_layers", "encoder_layers", "decoder_layers"}) {
+    if (config.contains(key)) config[key] = 2;
+  }
+  for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers"}) {
+    config.erase(key);  // a list with an entry per layer
+  }
+  if (config.contains("attention_types")) {
+    config["attention_types"] = Json::parse(R"([[["global", "local"], 1]])");
+    config["attention_layers"] = Json::parse(R"(["global", "local"])");
+  }
+  // Defaults of some classes are no width by heads.
+  if (config.contains("num_attention_heads") && config.contains("hidden_size") &&
+      !config.contains("head_dim") &&
+      config["hidden_size"].get<int>() % config["num_attention_heads"].get<int>() != 0) {
+    config["head_dim"] = 128;
+  }
+  return config;
+}
+
+inline Json recorded_defaults() {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/default_configs.json");
+  return Json::parse(file);
+}
+
+inline std::vector<Json> default_configs() { return recorded_defaults()["configs"]; }
+
+}  // namespace tessera::test
