@@ -11,6 +11,7 @@ replaced by fused ones that keep what kernels of GPUs keep, as the formulas assu
 """
 import argparse
 import json
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -95,7 +96,8 @@ CASES = [
      hidden_dropout=0.1)),
     ("mpt", "MptForCausalLM", dict(vocab_size=512, d_model=256, n_layers=6, n_heads=4)),
     ("xglm", "XGLMForCausalLM", dict(vocab_size=512, d_model=256, ffn_dim=1024, num_layers=6, attention_heads=4)),
-    ("openai-gpt", "OpenAIGPTLMHeadModel", dict(vocab_size=512, n_embd=256, n_layer=6, n_head=4)),
+    ("openai-gpt", "OpenAIGPTLMHeadModel", dict(vocab_size=512, n_embd=256, n_layer=6, n_head=4,
+     afn="silu")),
     ("mpnet", "MPNetForMaskedLM", ENCODER),
     ("megatron-bert", "MegatronBertForMaskedLM", ENCODER),
     ("deberta-v2", "DebertaV2ForMaskedLM", dict(ENCODER, type_vocab_size=0)),
@@ -117,7 +119,14 @@ CASES = [
     ("deepseek_v3", "DeepseekV3ForCausalLM", dict(LATENT)),
     ("axk1", "AXK1ForCausalLM", dict(LATENT, n_group=1, topk_group=1)),
     ("hy_v3", "HYV3ForCausalLM", dict(GROUPED, **EXPERTS)),
-    ("flint", "FlintForCausalLM", dict(GROUPED, shared_expert_intermediate_size=128, mlp_only_layers=[], **EXPERTS)),
+    ("glm4_moe", "Glm4MoeForCausalLM", dict(GROUPED, head_dim=64, n_routed_experts=4, num_experts_per_tok=2,
+     n_shared_experts=1, moe_intermediate_size=128, first_k_dense_replace=1)),
+    ("solar_open", "SolarOpenForCausalLM", dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"},
+     head_dim=64, n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=128)),
+    ("albert", "AlbertForMaskedLM", dict(ENCODER, embedding_size=128)),
+    ("esm", "EsmForMaskedLM", dict(ENCODER, vocab_size=33, pad_token_id=1, mask_token_id=32,
+     position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=False)),
+    ("big_bird", "BigBirdForMaskedLM", dict(ENCODER, attention_type="original_full")),
     ("kolibri1", "Kolibri1ForCausalLM", dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"},
      head_dim=64, num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=128,
      shared_expert_intermediate_size=128)),
@@ -176,6 +185,9 @@ def fused_dropout(x, p=0.5, training=True, inplace=False):
 def fuse(model):
     F.scaled_dot_product_attention = fused_attention
     F.dropout = fused_dropout
+    code = sys.modules[type(model).__module__]
+    if hasattr(code, "gelu"):
+        code.gelu = F.gelu
     for module in model.modules():
         name = type(module).__name__
         if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
@@ -202,7 +214,7 @@ def kept_bytes(kind, name, settings):
     config._attn_implementation = "sdpa" if fuses else "eager"
     model = getattr(transformers, name)(config).to(torch.bfloat16).train()
     fuse(model)
-    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    parameters = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}
     kept = {}  # by storage, so that views count once
 
     def pack(tensor):

@@ -3,6 +3,8 @@
 // how positions are known.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 
@@ -30,13 +32,21 @@ struct BartKind {
   bool scaled = false;  // its default
   const char* table_key = "";
   const char* prompt_key = "";
-  bool fused = true;  // attention
+  bool fused = true;             // attention
+  double attention_dropout = 0;  // its default
+  // Tables of words and a head of its own for each half.
+  bool two_tables = false;
+  // Each so many blocks have experts, as the keys say; all blocks have other names then.
+  bool routed = false;
 };
 
 struct BartSizes {
   std::int64_t vocabulary, hidden;
   std::int64_t layers[2], heads[2], inner[2], positions[2];
+  std::int64_t target = 0;  // words of the decoder, where those are others
   std::int64_t window = 0, globals = 0;
+  std::int64_t experts = 0, steps[2] = {};  // each so many blocks have them; 0: none
+  bool router_bias = false;
   double kept_scores = 0;  // as AttentionPart's
   bool dropout, scaled, attention_bias;
 };
@@ -56,9 +66,39 @@ void read_long(JsonReader& config, const BartKind& kind, BartSizes& s) {
   }
 }
 
+void read_routed(JsonReader& config, BartSizes& s) {
+  constexpr std::int64_t most = 4096;
+  s.experts = config.integer("num_experts", 2, 128);
+  if (s.experts > most)
+    config.fail("num_experts", fmt::format("is {}, more than {}", s.experts, most));
+  s.experts = std::min(s.experts, most);
+  s.steps[0] = config.integer("encoder_sparse_step", 0, 4);
+  s.steps[1] = config.integer("decoder_sparse_step", 0, 4);
+  s.router_bias = config.boolean("router_bias", false);
+}
+
+// One table for both halves and the head, or three of their own.
+void read_ties(JsonReader& config, const BartKind& kind) {
+  if (kind.two_tables) {
+    if (!config.boolean("tie_word_embeddings", false)) return;
+    return config.fail("tie_word_embeddings",
+                       "is true, but this model is built with a head of its own: describe it as a "
+                       "module tree");
+  }
+  for (const char* key : {"tie_word_embeddings", kind.table_key}) {
+    if (*key == '\0' || config.boolean(key, true)) continue;
+    config.fail(key,
+                "is false, but this model is built with one table for both halves and the "
+                "head: describe it as a module tree");
+  }
+}
+
 BartSizes read_bart(JsonReader& config, const BartKind& kind) {
   BartSizes s{};
-  s.vocabulary = config.integer("vocab_size", 1, kind.vocabulary);
+  s.vocabulary =
+      config.integer(kind.two_tables ? "src_vocab_size" : "vocab_size", 1, kind.vocabulary);
+  if (kind.two_tables) s.target = config.integer("tgt_vocab_size", 1, kind.vocabulary);
+  if (kind.routed) read_routed(config, s);
   s.hidden = integer_of(config, "d_model|hidden_size", 1, kind.hidden);
   if (!kind.long_input) {
     s.positions[0] = config.integer("max_position_embeddings", 1, kind.positions);
@@ -73,16 +113,13 @@ BartSizes read_bart(JsonReader& config, const BartKind& kind) {
   s.inner[0] = config.integer("encoder_ffn_dim", 1, kind.inner);
   s.inner[1] = config.integer("decoder_ffn_dim", 1, kind.inner);
   s.dropout = probability_of(config, "dropout", 0.1) > 0;
-  if (!kind.fused) s.kept_scores = kept_scores(false, drops(config, "attention_dropout", 0));
+  if (!kind.fused)
+    s.kept_scores = kept_scores(false, drops(config, "attention_dropout", kind.attention_dropout));
   s.scaled = *kind.scale_key != '\0' && config.boolean(kind.scale_key, kind.scaled);
-  for (const char* key : {"tie_word_embeddings", kind.table_key}) {
-    if (*key == '\0' || config.boolean(key, true)) continue;
-    config.fail(key,
-                "is false, but this model is built with one table for both halves and the "
-                "head: describe it as a module tree");
-  }
+  read_ties(config, kind);
   if (*kind.prompt_key != '\0' && config.boolean(kind.prompt_key, false)) {
-    config.fail(kind.prompt_key, "is true, but prompts are not built: describe it as a module tree");
+    config.fail(kind.prompt_key,
+                "is true, but prompts are not built: describe it as a module tree");
   }
   if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
     config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
@@ -111,7 +148,9 @@ class BartBuilder {
     w_.container(base_ + "decoder", kind_.prefix + "Decoder");
     w_.container("classification_head", kind_.prefix + "ClassificationHead");
     table_ = base_ + (causal_ ? "decoder.embed_tokens" : "shared");
-    shared_ = w_.embedding(table_, s_.vocabulary, s_.hidden, false, s_.scaled);
+    if (!kind_.two_tables) {
+      shared_ = w_.embedding(table_, s_.vocabulary, s_.hidden, false, s_.scaled);
+    }
     if (!causal_) half(0);
     half(1);
     finish();
@@ -120,6 +159,7 @@ class BartBuilder {
 
  private:
   void finish() {
+    if (kind_.two_tables) return;  // its decoder has the head
     if (head_ == "ForConditionalGeneration" || head_ == "MTModel" || causal_) {
       w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table_ + ".weight", false, false,
                       /*wide=*/false));
@@ -139,7 +179,12 @@ class BartBuilder {
 
   void half(int side) {
     const std::string at = base_ + (side == 0 ? "encoder." : "decoder.");
-    w_.runs(shared_);
+    if (kind_.two_tables) {
+      const std::int64_t rows = side == 0 ? s_.vocabulary : s_.target;
+      w_.runs(w_.embedding(at + "embed_tokens", rows, s_.hidden, false, s_.scaled));
+    } else {
+      w_.runs(shared_);
+    }
     if (side == 0 && s_.globals > 0) {
       const ModuleId id = w_.embedding(at + "embed_global", s_.globals, s_.hidden, false);
       fix_length(w_.tree().module(id).cost, s_.globals);
@@ -155,7 +200,11 @@ class BartBuilder {
     for (std::int64_t k = 0; k < s_.layers[side]; ++k) {
       const std::string path = at + "layers." + std::to_string(k);
       w_.begin_block(path, kind_.prefix + (side == 0 ? "EncoderLayer" : "DecoderLayer"), s_.hidden);
-      block(path, side);
+      block(path, side, (k + 1) % std::max<std::int64_t>(s_.steps[side], 1) == 0);
+    }
+    if (kind_.two_tables && side == 1) {
+      w_.runs(w_.head(at + "output_projection", s_.hidden, s_.target, "", false, false,
+                      /*wide=*/false));
     }
     if (kind_.embedding_norm) {
       auto& forward = w_.model().forward;
@@ -181,8 +230,30 @@ class BartBuilder {
     return id;
   }
 
+  // An MLP, or experts.
+  std::vector<ModuleId> widen(const std::string& path, int side, bool chosen) {
+    const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
+    const std::string at = path + (kind_.routed ? ".ffn" : "");
+    if (kind_.routed) w_.container(at, kind_.prefix + "DenseActDense");
+    if (s_.steps[side] == 0 || !chosen) return w_.mlp_halves(at, mlp, s_.hidden, s_.dropout);
+    return {w_.experts(at,
+                       {.name = "ffn",
+                        .class_name = "SparseMLP",
+                        .router = "classifier",
+                        .router_module = "router",
+                        .numbered = "expert_",
+                        .expert_class = "DenseActDense",
+                        .weights = "fc1:u fc2:d",
+                        .count = s_.experts,
+                        .per_token = 2,
+                        .inner = s_.inner[side],
+                        .router_bias = s_.router_bias,
+                        .bias = true},
+                       s_.hidden)};
+  }
+
   // A norm before or behind each part.
-  void block(const std::string& path, int side) {
+  void block(const std::string& path, int side, bool chosen) {
     std::vector<std::pair<ModuleId, std::vector<ModuleId>>> parts;  // a norm and what it belongs to
     const ModuleId self = attend(path + ".self_attn", side, side == 1);
     parts.push_back({norm(path + ".self_attn_layer_norm"), {self}});
@@ -192,13 +263,13 @@ class BartBuilder {
       parts.push_back({its_norm, {}});
     }
     if (side == 1) {
-      const ModuleId cross = attend(path + ".encoder_attn", side, false);
-      const ModuleId its_norm = norm(path + ".encoder_attn_layer_norm");
+      const std::string name = kind_.routed ? ".cross_attention" : ".encoder_attn";
+      const ModuleId cross = attend(path + name, side, false);
+      const ModuleId its_norm = norm(path + name + "_layer_norm");
       if (!causal_) parts.push_back({its_norm, {cross}});  // without an encoder it is idle
     }
-    const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
-    const auto halves = w_.mlp_halves(path, mlp, s_.hidden, s_.dropout);
-    parts.push_back({norm(path + ".final_layer_norm"), halves});
+    const auto inner = widen(path, side, chosen);
+    parts.push_back({norm(path + (kind_.routed ? ".ff_layer_norm" : ".final_layer_norm")), inner});
     for (const auto& [its_norm, modules] : parts) {
       if (kind_.norm_in_front) w_.runs(its_norm);
       for (const ModuleId id : modules) w_.runs(id);
@@ -268,6 +339,23 @@ BartKind marian() {
   return kind;
 }
 
+BartKind fsmt() {
+  BartKind kind{"FSMT", 42024, 1024, 4096, 16, 1024, {12, 12}, 2, false, false, true};
+  kind.two_tables = true;
+  kind.scaled = true;
+  kind.fused = false;
+  return kind;
+}
+
+BartKind nllb() {
+  BartKind kind{"NllbMoe", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true};
+  kind.routed = true;
+  kind.scaled = true;
+  kind.fused = false;
+  kind.attention_dropout = 0.1;
+  return kind;
+}
+
 BartKind mvp() {
   BartKind kind{"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true};
   kind.prompt_key = "use_prompt";
@@ -293,6 +381,8 @@ const std::vector<EncoderFamily>& bart_families() {
       family("m2m_100", "ForConditionalGeneration Model",
              {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
       family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),
+      family("fsmt", "ForConditionalGeneration Model", fsmt()),
+      family("nllb-moe", "ForConditionalGeneration Model", nllb()),
       family("led", "ForConditionalGeneration Model ForQuestionAnswering", led()),
       family("pegasus_x", "ForConditionalGeneration Model", pegasus_x()),
       family("bigbird_pegasus",

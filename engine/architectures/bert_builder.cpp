@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/architectures/bert_builder.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 #include "engine/text/words.h"
@@ -12,8 +16,24 @@ struct BertSizes {
   std::int64_t vocabulary, hidden, inner, layers, heads, positions, types, width, buckets, places,
       tasks, window;
   double kept_scores;  // as AttentionPart's
-  bool dropout, tied;
+  bool dropout, tied, biased;
 };
+
+// Half of what a token of Big Bird attends to: three blocks around it, two of global tokens and
+// those that are drawn. 0: all.
+std::int64_t blocks_around(JsonReader& config) {
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t size = config.integer("block_size", 1, 64);
+  const std::int64_t drawn = config.integer("num_random_blocks", 0, 3);
+  if (size > most) config.fail("block_size", fmt::format("is {}, more than {}", size, most));
+  if (drawn > most) config.fail("num_random_blocks", fmt::format("is {}, too many", drawn));
+  const std::string type = config.text("attention_type", "block_sparse");
+  if (type == "original_full") return 0;
+  if (type != "block_sparse") {
+    config.fail("attention_type", "must be block_sparse or original_full");
+  }
+  return std::min(size, most) * (5 + std::min(drawn, most)) / 2;
+}
 
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
   BertSizes s{};
@@ -27,7 +47,8 @@ BertSizes read_bert(JsonReader& config, const BertNames& n) {
   s.places = lists(n.embeddings, "x") ? config.integer("max_2d_position_embeddings", 1, 1024) : 0;
   const bool tasks = lists(n.embeddings, "task") && config.boolean("use_task_id", false);
   s.tasks = tasks ? config.integer("task_type_vocab_size", 1, 3) : 0;
-  s.window = n.windowed ? window_of(config, s.layers) : 0;
+  s.window = n.windowed ? window_of(config, s.layers) : n.blocks ? blocks_around(config) : 0;
+  s.biased = *n.bias_key == '\0' || config.boolean(n.bias_key, true);
   s.width = n.narrow > 0 ? config.integer(n.width, 1, n.narrow) : s.hidden;
   s.buckets = n.relative ? config.integer("relative_attention_num_buckets", 32, 32) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
@@ -57,10 +78,10 @@ class BertBuilder {
     for (std::int64_t k = 0; k < s_.layers; ++k) block(k);
     if (s_.buckets > 0) {  // registered behind the blocks, and run before them
       auto& forward = w_.model().forward;
-      forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place),
-                     relative_table());
+      forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place), relative_table());
     }
     if (*n_.last_norm != '\0') w_.runs(w_.norm(base_ + n_.last_norm, NormKind::layer, s_.hidden));
+    if (n_.contacts) w_.linear(base_ + "contact_head.regression", s_.layers * s_.heads, 1, true);
     finish();
     return w_.take();
   }
@@ -103,7 +124,7 @@ class BertBuilder {
     std::vector<ModuleId> tables;
     for (const std::string& word : words_of(n_.embeddings)) {
       if (word == "norm") {
-        norm = w_.norm(at + "LayerNorm", NormKind::layer, s_.width);
+        norm = w_.norm(at + n_.first_norm, NormKind::layer, s_.width);
         continue;
       }
       if (word == "task" && s_.tasks == 0) continue;
@@ -129,11 +150,11 @@ class BertBuilder {
     return {.name = "attention",
             .class_name = prefixed(distil() ? "SdpaAttention" : "Attention"),
             .weights = n_.attention,
-            .biases = "q k v p o",
+            .biases = s_.biased ? "q k v p o" : "o",
             .heads = s_.heads,
             .key_value_heads = s_.heads,
             .head_dim = s_.hidden / s_.heads,
-            .rotary = false,
+            .rotary = n_.rotary,
             .causal = false,
             .kept_scores = s_.kept_scores};
   }
@@ -144,7 +165,7 @@ class BertBuilder {
     const bool drops = s_.dropout && !distil();  // that has none behind attention
     const ModuleId attends =
         w_.attention(path + ".attention", attention(), s_.hidden, false, drops);
-    w_.tree().module(attends).cost.attention.window = s_.window;
+    keep_window(w_.tree().module(attends).cost);
     w_.runs(attends);
     MlpPart mlp{.name = "ffn",
                 .class_name = "FFN",
@@ -161,6 +182,17 @@ class BertBuilder {
     if (*n_.before_mlp != '\0') return normed_mlp(path, mlp);
     for (const ModuleId id : w_.mlp_halves(path, mlp, s_.hidden, s_.dropout)) w_.runs(id);
     w_.runs(w_.norm(path + ".output.LayerNorm", NormKind::layer, s_.hidden));
+  }
+
+  // Scores outside of a window are not computed, so they are not kept.
+  void keep_window(ModuleCost& cost) const {
+    cost.attention.window = s_.window;
+    if (s_.window == 0) return;
+    const auto width = static_cast<double>(2 * s_.window);
+    for (Polynomial* each : {&cost.activation_bytes, &cost.elementwise_bytes}) {
+      each->linear += each->quadratic * width;
+      each->quadratic = 0;
+    }
   }
 
   void normed_mlp(const std::string& path, const MlpPart& mlp) {
@@ -194,12 +226,13 @@ class BertBuilder {
 
   void finish() {
     const bool bert = n_.style == BertStyle::bert;
+    const bool predicts_as_bert = bert || n_.style == BertStyle::big_bird;
     const bool pooled =
         head_ == "Model" ||
         (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice"));
     const bool has_pooler = n_.always_pools || (pooled && !distil() && !electra());
-    if (has_pooler) pool(base_ + "pooler.dense", s_.hidden);
-    if (head_ == "ForMaskedLM" && bert) {
+    if (has_pooler) pool(base_ + n_.pooler, s_.hidden);
+    if (head_ == "ForMaskedLM" && predicts_as_bert) {
       vocabulary("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
                  "cls.predictions.decoder");
     } else if (head_ == "ForMaskedLM" && electra()) {

@@ -11,7 +11,8 @@
 namespace tessera {
 
 // Whose heads a model has, and whose blocks.
-enum class BertStyle { bert, roberta, distil, electra };
+// Big Bird predicts words as BERT does, and classifies as RoBERTa.
+enum class BertStyle { bert, roberta, distil, electra, big_bird };
 
 // What the members of the BERT family name differently.
 struct BertNames {
@@ -40,6 +41,12 @@ struct BertNames {
   bool late_norm = false;
   const char* last_norm = "";
   bool always_pools = false;  // whatever the head is
+  const char* pooler = "pooler.dense";
+  const char* first_norm = "LayerNorm";  // of the embeddings
+  const char* bias_key = "";             // of queries, keys and values; "": they have one
+  bool rotary = false;
+  bool contacts = false;  // what predicts which tokens touch, of all heads of all blocks
+  bool blocks = false;    // tokens attend to blocks of others, by `block_size`
 };
 
 Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::string& head,

@@ -147,7 +147,9 @@ bool are_numbered(const nlohmann::json& names) {
 bool known_elsewhere(std::string_view name, const std::string& model_type, bool trains) {
   const NumberKey* number = number_key(name);
   const bool listed = number != nullptr && belongs_to(*number, model_type);
-  return (listed && !trains) || in_table(name, model_type) || without_influence_on_costs(name);
+  // check_numbers looked at those.
+  return name.ends_with("_token_id") || (listed && !trains) || in_table(name, model_type) ||
+         without_influence_on_costs(name);
 }
 
 }  // namespace

@@ -182,8 +182,7 @@ class DebertaBuilder {
     return {id, w_.norm(at + ".LayerNorm", NormKind::layer, s_.hidden)};
   }
 
-  // Distances are projected in every block, and compared with queries and with keys. Scores are
-  // matrices in memory: no fused kernel knows them.
+  // Distances are projected in every block, and compared with queries and with keys.
   void add_distances(ModuleId id) {
     ModuleCost& c = cost(id);
     const auto h = static_cast<double>(s_.hidden);
@@ -193,8 +192,9 @@ class DebertaBuilder {
     c.attention_flops.linear += 2 * s_.kinds() * rows * h;
     c.activation_bytes.constant += element * projections * rows * h;
     const auto heads = static_cast<double>(s_.heads);
-    c.activation_bytes.quadratic += heads * (s_.dropout ? 2 * element + 1 : element);
-    c.elementwise_bytes.quadratic += heads * element * (6 + 4 * s_.kinds());
+    // Scores of each distance, and queries or keys as they are scaled for them.
+    c.activation_bytes.linear += element * (s_.kinds() * heads * rows + (s_.kinds() > 0 ? h : 0));
+    c.elementwise_bytes.quadratic += heads * element * 4 * s_.kinds();
     c.attention.heads = 0;
   }
 

@@ -24,6 +24,12 @@ constexpr const char* partly_rotated =
 constexpr const char* even_widths =
     "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
 
+// Those whose routers compute in float32.
+constexpr const char* wide_routers =
+    "axk1 deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe exaone_moe flint glm4_moe "
+    "glm4_moe_lite glm4v_moe_text glm_moe_dsa hy_v3 kolibri1 nemotron_h sarvam_mla sarvam_moe "
+    "solar_open";
+
 // Those whose attention transformers computes with fused kernels only if it is told to.
 constexpr const char* fused_if_asked =
     "flint gemma2 gpt_neo gpt_oss granite_swa granitemoe_swa vaultgemma";
@@ -58,6 +64,7 @@ class DecoderReader {
     if (family_.read != nullptr) family_.read(config_, b_);
     read_windows();
     check_heads();
+    b_.experts.wide_router = is_among(family_.model_type, wide_routers);
     return b_;
   }
 

@@ -52,6 +52,7 @@ Result<Model> built(JsonReader& config, const std::string& head, const std::stri
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> albert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> hubert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> modernbert_model(JsonReader& config, const std::string& head,

@@ -76,22 +76,21 @@ std::vector<Family> others() {
                           .head_dim = 128,
                           .positions = 131072},
                 .epsilon = 1e-5};
-  Blueprint flint{
-      .prefix = "Flint",
-      .sizes = {.vocabulary = 150144,
-                .hidden = 2048,
-                .inner = 6144,
-                .layers = 49,
-                .heads = 32,
-                .key_value_heads = 4,
-                .head_dim = 128,
-                .positions = 262144},
-      .attention = {.weights = std::string(with_sinks) + " q_norm:qn k_norm:kn"},
-      .experts = {.order = "experts router shared",
-                  .count = 256,
-                  .per_token = 6,
-                  .inner = 512,
-                  .shared = 1024}};
+  Blueprint flint{.prefix = "Flint",
+                  .sizes = {.vocabulary = 150144,
+                            .hidden = 2048,
+                            .inner = 6144,
+                            .layers = 49,
+                            .heads = 32,
+                            .key_value_heads = 4,
+                            .head_dim = 128,
+                            .positions = 262144},
+                  .attention = {.weights = std::string(with_sinks) + " q_norm:qn k_norm:kn"},
+                  .experts = {.order = "experts router shared",
+                              .count = 256,
+                              .per_token = 6,
+                              .inner = 512,
+                              .shared = 1024}};
   Blueprint kolibri = flint;
   kolibri.prefix = "Kolibri1";
   kolibri.keys.inner = "";

@@ -72,7 +72,9 @@ struct ExpertsPart {
   std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
   std::string order = "router experts";  // shared, gate, latent, norm:its name
   std::string router = "gate";
-  std::string expert_class = {};  // of one expert, the family's MLP if empty
+  std::string router_module = {};  // around the router; "": none
+  std::string numbered = {};       // what stands before the number of an expert of its own
+  std::string expert_class = {};   // of one expert, the family's MLP if empty
   std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert; without g: no gate
   std::string shared_name = "shared_expert";
   std::int64_t count = 0, per_token = 0, inner = 0;
@@ -81,6 +83,7 @@ struct ExpertsPart {
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
+  bool wide_router = false;      // it reads its input in float32
   bool shared_bias = false;      // of the expert that all tokens meet
   std::string corrections = {};  // a module of the router with a number per expert, not trained
 };

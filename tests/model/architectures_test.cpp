@@ -137,9 +137,10 @@ TEST_CASE("a flag that is null is false, as Python takes it, and a null head_dim
         count(R"({"model_type": "ernie4_5", "head_dim": 64})"));
 }
 
-TEST_CASE("models whose attention transformers does not fuse keep its scores, or say what is not "
-          "counted",
-          "[model][cost]") {
+TEST_CASE(
+    "models whose attention transformers does not fuse keep its scores, or say what is not "
+    "counted",
+    "[model][cost]") {
   const auto built = [](const std::string& type, const char* rest = "") {
     return test::require_value(
         parse_model(R"({"model_type": ")" + type + "\"" + rest + "}", "config.json"));

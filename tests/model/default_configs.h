@@ -17,18 +17,18 @@ inline Json small(Json config) {
                           "num_decoder_layers", "encoder_layers", "decoder_layers"}) {
     if (config.contains(key)) config[key] = 2;
   }
-  for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers"}) {
+  for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers",
+                          "full_attn_idxs", "indexer_types", "layers_block_type"}) {
     config.erase(key);  // a list with an entry per layer
   }
+  // Classes that cannot be built by their defaults: no width by heads, no number of experts.
+  const Json type = config["model_type"];
+  if (type == "glm4_moe" || type == "glm4v_moe_text") config["head_dim"] = 128;
+  if (type == "dots1") config["n_routed_experts"] = config["n_shared_experts"] = 4;
+  if (type == "esm") config["vocab_size"] = 33;
   if (config.contains("attention_types")) {
     config["attention_types"] = Json::parse(R"([[["global", "local"], 1]])");
     config["attention_layers"] = Json::parse(R"(["global", "local"])");
-  }
-  // Defaults of some classes are no width by heads.
-  if (config.contains("num_attention_heads") && config.contains("hidden_size") &&
-      !config.contains("head_dim") &&
-      config["hidden_size"].get<int>() % config["num_attention_heads"].get<int>() != 0) {
-    config["head_dim"] = 128;
   }
   return config;
 }
