@@ -565,7 +565,8 @@ def record(kind, name, settings, tokens):
     config_json = {"architectures": [name], "model_type": kind, **settings}
     row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
     # Its eager experts all compute all tokens, whatever the router says; others attend by blocks.
-    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x"):
+    # NLLB-MoE's takes the mask of its router for numbers of experts (5.24).
+    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x", "nllb-moe"):
         return row
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))

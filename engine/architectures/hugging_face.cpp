@@ -31,12 +31,10 @@ constexpr MissingHeads missing_heads[] = {
      "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 "
      "NanoChat NemotronH OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText Qwen3VLMoeText "
      "Qwen3VLText Qwen3_5Moe SiglipText SolarOpen VaultGemma XGLM Youtu"},
-    {"ForSequenceClassification ForQuestionAnswering",
-     "Apertus"},
+    {"ForSequenceClassification ForQuestionAnswering", "Apertus"},
     {"ForTokenClassification ForQuestionAnswering",
      "DeepseekV2 Gemma3 HunYuanDenseV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
-    {"ForTokenClassification",
-     "GPTJ OPT"},
+    {"ForTokenClassification", "GPTJ OPT"},
     {"ForQuestionAnswering",
      "AXK1 BioGpt DeepseekV3 GPTBigCode Gemma Gemma2 Glm Glm4 GptOss Helium Persimmon Phi Phi3 "
      "Qwen3_5 StableLm Starcoder2"},

@@ -168,6 +168,7 @@ constexpr NumberKey number_keys[] = {
     {"moe_norm_min", Kind::number, "ernie4_5_moe"},
     {"moe_token_dropout", Kind::share, "nllb-moe"},
     {"mtp_layer_types", Kind::list, "mellum"},
+    {"mtp_layers_block_type", Kind::list, "nemotron_h"},
     {"mtp_mlp_layer_types", Kind::list, "mellum"},
     {"n_ctx", Kind::number, ""},
     {"n_group", Kind::number,

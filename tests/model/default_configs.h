@@ -24,7 +24,8 @@ inline Json small(Json config) {
   // Classes that cannot be built by their defaults: no width by heads, no number of experts.
   const Json type = config["model_type"];
   if (type == "glm4_moe" || type == "glm4v_moe_text") config["head_dim"] = 128;
-  if (type == "dots1") config["n_routed_experts"] = config["n_shared_experts"] = 4;
+  if (type == "dots1")
+    config["n_routed_experts"] = config["n_shared_experts"] = config["num_experts_per_tok"] = 4;
   if (type == "esm") config["vocab_size"] = 33;
   if (config.contains("attention_types")) {
     config["attention_types"] = Json::parse(R"([[["global", "local"], 1]])");
