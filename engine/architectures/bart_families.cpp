@@ -5,129 +5,12 @@
 
 #include <algorithm>
 
+#include "engine/architectures/bart_sizes.h"
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 
 namespace tessera {
 namespace {
-
-struct BartKind {
-  std::string prefix;
-  std::int64_t vocabulary, hidden, inner, heads, positions;
-  std::int64_t layers[2];       // of the encoder, of the decoder
-  std::int64_t extra_rows = 0;  // of the table of positions; -1: positions are computed
-  bool norm_in_front = false;   // of attention and MLP, and one more behind the last block
-  bool embedding_norm = false;  // behind the embeddings
-  bool frozen_positions = false;
-  std::int64_t labels = 2;  // where the configuration says none
-  const char* base = "model";
-  const char* last_norm = "layer_norm";
-  const char* encoder_attention = "k_proj:k v_proj:v q_proj:q out_proj:o";
-  bool attention_bias = true;
-  bool long_input = false;  // positions of both halves apart, windows in the encoder
-  bool global = false;      // tokens that all attend to, with a norm of their own
-  // Keys that only some classes have; "": not this one.
-  const char* bias_key = "";
-  const char* scale_key = "scale_embedding";
-  bool scaled = false;  // its default
-  const char* table_key = "";
-  const char* prompt_key = "";
-  bool fused = true;             // attention
-  double attention_dropout = 0;  // its default
-  // Tables of words and a head of its own for each half.
-  bool two_tables = false;
-  // Each so many blocks have experts, as the keys say; all blocks have other names then.
-  bool routed = false;
-};
-
-struct BartSizes {
-  std::int64_t vocabulary, hidden;
-  std::int64_t layers[2], heads[2], inner[2], positions[2];
-  std::int64_t target = 0;  // words of the decoder, where those are others
-  std::int64_t window = 0, globals = 0;
-  std::int64_t experts = 0, steps[2] = {};  // each so many blocks have them; 0: none
-  bool router_bias = false;
-  double kept_scores = 0;  // as AttentionPart's
-  bool dropout, scaled, attention_bias;
-};
-
-// What the encoders of models of long texts attend to: a window on either side, or blocks.
-void read_long(JsonReader& config, const BartKind& kind, BartSizes& s) {
-  s.attention_bias = kind.attention_bias;
-  if (kind.long_input) {
-    s.positions[0] = config.integer("max_encoder_position_embeddings", 1, 16384);
-    s.positions[1] = config.integer("max_decoder_position_embeddings", 1, 1024);
-    s.window = window_of(config, s.layers[0]);
-  }
-  if (*kind.bias_key != '\0') s.attention_bias = config.boolean(kind.bias_key, false);
-  if (kind.global) {
-    s.globals = config.integer("num_global_tokens", 1, 32);
-    s.window = config.integer("block_size", 2, 512) / 2;
-  }
-}
-
-void read_routed(JsonReader& config, BartSizes& s) {
-  constexpr std::int64_t most = 4096;
-  s.experts = config.integer("num_experts", 2, 128);
-  if (s.experts > most)
-    config.fail("num_experts", fmt::format("is {}, more than {}", s.experts, most));
-  s.experts = std::min(s.experts, most);
-  s.steps[0] = config.integer("encoder_sparse_step", 0, 4);
-  s.steps[1] = config.integer("decoder_sparse_step", 0, 4);
-  s.router_bias = config.boolean("router_bias", false);
-}
-
-// One table for both halves and the head, or three of their own.
-void read_ties(JsonReader& config, const BartKind& kind) {
-  if (kind.two_tables) {
-    if (!config.boolean("tie_word_embeddings", false)) return;
-    return config.fail("tie_word_embeddings",
-                       "is true, but this model is built with a head of its own: describe it as a "
-                       "module tree");
-  }
-  for (const char* key : {"tie_word_embeddings", kind.table_key}) {
-    if (*key == '\0' || config.boolean(key, true)) continue;
-    config.fail(key,
-                "is false, but this model is built with one table for both halves and the "
-                "head: describe it as a module tree");
-  }
-}
-
-BartSizes read_bart(JsonReader& config, const BartKind& kind) {
-  BartSizes s{};
-  s.vocabulary =
-      config.integer(kind.two_tables ? "src_vocab_size" : "vocab_size", 1, kind.vocabulary);
-  if (kind.two_tables) s.target = config.integer("tgt_vocab_size", 1, kind.vocabulary);
-  if (kind.routed) read_routed(config, s);
-  s.hidden = integer_of(config, "d_model|hidden_size", 1, kind.hidden);
-  if (!kind.long_input) {
-    s.positions[0] = config.integer("max_position_embeddings", 1, kind.positions);
-    s.positions[1] = s.positions[0];
-  }
-  s.layers[0] = blocks_of(config, "encoder_layers|num_hidden_layers", kind.layers[0]);
-  s.layers[1] = blocks_of(config, "decoder_layers", kind.layers[1]);
-  read_long(config, kind, s);
-  s.heads[0] = heads_of(config, "encoder_attention_heads|num_attention_heads", kind.heads,
-                        "d_model", s.hidden);
-  s.heads[1] = heads_of(config, "decoder_attention_heads", kind.heads, "d_model", s.hidden);
-  s.inner[0] = config.integer("encoder_ffn_dim", 1, kind.inner);
-  s.inner[1] = config.integer("decoder_ffn_dim", 1, kind.inner);
-  s.dropout = probability_of(config, "dropout", 0.1) > 0;
-  if (!kind.fused)
-    s.kept_scores = kept_scores(false, drops(config, "attention_dropout", kind.attention_dropout));
-  s.scaled = *kind.scale_key != '\0' && config.boolean(kind.scale_key, kind.scaled);
-  read_ties(config, kind);
-  if (*kind.prompt_key != '\0' && config.boolean(kind.prompt_key, false)) {
-    config.fail(kind.prompt_key,
-                "is true, but prompts are not built: describe it as a module tree");
-  }
-  if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
-    config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
-                                                  "table here",
-                                                  s.vocabulary));
-  }
-  return s;
-}
 
 class BartBuilder {
  public:
@@ -224,15 +107,18 @@ class BartBuilder {
         .head_dim = s_.hidden / s_.heads[side],
         .rotary = false,
         .causal = causal,
-        .kept_scores = s_.kept_scores};
+        .kept_scores = s_.kept_scores[side]};
     const ModuleId id = w_.attention(path, part, s_.hidden, false, s_.dropout);
-    if (encodes) w_.tree().module(id).cost.attention.window = s_.window;
+    if (!encodes) return id;
+    ModuleCost& cost = w_.tree().module(id).cost;
+    kind_.long_input ? keep_chunks(cost, s_.window, s_.hidden) : keep_window(cost, s_.window);
     return id;
   }
 
   // An MLP, or experts.
   std::vector<ModuleId> widen(const std::string& path, int side, bool chosen) {
-    const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
+    const MlpPart mlp{
+        .weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side], .relu = s_.relu};
     const std::string at = path + (kind_.routed ? ".ffn" : "");
     if (kind_.routed) w_.container(at, kind_.prefix + "DenseActDense");
     if (s_.steps[side] == 0 || !chosen) return w_.mlp_halves(at, mlp, s_.hidden, s_.dropout);
@@ -248,7 +134,8 @@ class BartBuilder {
                         .per_token = 2,
                         .inner = s_.inner[side],
                         .router_bias = s_.router_bias,
-                        .bias = true},
+                        .bias = true,
+                        .relu = s_.relu},
                        s_.hidden)};
   }
 
@@ -298,7 +185,9 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
             const std::int64_t labels = said ? labels_of(config) : kind.labels;
             const DType dtype = encoder_dtype(config);
             TESSERA_TRY(config.status());
-            return checked(BartBuilder(kind, sizes, head, labels, name, dtype).build(), config);
+            Model model = BartBuilder(kind, sizes, head, labels, name, dtype).build();
+            if (kind.global) add_note(model, fused_if_asked_note(kind.prefix, sizes.heads[0]));
+            return checked(std::move(model), config);
           }};
 }
 
@@ -312,6 +201,7 @@ BartKind led() {
       "longformer_self_attn.query_global:p longformer_self_attn.key_global:p "
       "longformer_self_attn.value_global:p output:o";
   kind.long_input = true;
+  kind.fused = false;
   kind.scale_key = "";
   return kind;
 }
@@ -330,6 +220,8 @@ BartKind bigbird_pegasus() {
   kind.last_norm = "layernorm_embedding";
   kind.bias_key = "use_bias";
   kind.scaled = true;
+  kind.fused = false;
+  kind.blocks = true;
   return kind;
 }
 
@@ -342,16 +234,24 @@ BartKind marian() {
 BartKind fsmt() {
   BartKind kind{"FSMT", 42024, 1024, 4096, 16, 1024, {12, 12}, 2, false, false, true};
   kind.two_tables = true;
+  kind.activation = "relu";
   kind.scaled = true;
   kind.fused = false;
   return kind;
 }
 
+BartKind m2m() {
+  BartKind kind{"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true};
+  kind.activation = "relu";
+  return kind;
+}
+
 BartKind nllb() {
-  BartKind kind{"NllbMoe", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true};
+  BartKind kind = m2m();
+  kind.prefix = "NllbMoe";
   kind.routed = true;
-  kind.scaled = true;
   kind.fused = false;
+  kind.scaled = true;
   kind.attention_dropout = 0.1;
   return kind;
 }
@@ -378,8 +278,7 @@ const std::vector<EncoderFamily>& bart_families() {
       family("pegasus", heads,
              {"Pegasus", 50265, 1024, 4096, 16, 1024, {12, 12}, 0, true, false, true}),
       family("marian", "MTModel Model ForCausalLM", marian()),
-      family("m2m_100", "ForConditionalGeneration Model",
-             {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
+      family("m2m_100", "ForConditionalGeneration Model", m2m()),
       family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),
       family("fsmt", "ForConditionalGeneration Model", fsmt()),
       family("nllb-moe", "ForConditionalGeneration Model", nllb()),

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/architectures/bert_builder.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 #include "engine/text/words.h"
@@ -18,22 +14,6 @@ struct BertSizes {
   double kept_scores;  // as AttentionPart's
   bool dropout, tied, biased;
 };
-
-// Half of what a token of Big Bird attends to: three blocks around it, two of global tokens and
-// those that are drawn. 0: all.
-std::int64_t blocks_around(JsonReader& config) {
-  constexpr std::int64_t most = 1'000'000;
-  const std::int64_t size = config.integer("block_size", 1, 64);
-  const std::int64_t drawn = config.integer("num_random_blocks", 0, 3);
-  if (size > most) config.fail("block_size", fmt::format("is {}, more than {}", size, most));
-  if (drawn > most) config.fail("num_random_blocks", fmt::format("is {}, too many", drawn));
-  const std::string type = config.text("attention_type", "block_sparse");
-  if (type == "original_full") return 0;
-  if (type != "block_sparse") {
-    config.fail("attention_type", "must be block_sparse or original_full");
-  }
-  return std::min(size, most) * (5 + std::min(drawn, most)) / 2;
-}
 
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
   BertSizes s{};
@@ -52,8 +32,9 @@ BertSizes read_bert(JsonReader& config, const BertNames& n) {
   s.width = n.narrow > 0 ? config.integer(n.width, 1, n.narrow) : s.hidden;
   s.buckets = n.relative ? config.integer("relative_attention_num_buckets", 32, 32) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
-  if (!n.fused) {
-    s.kept_scores = kept_scores(false, drops(config, "attention_probs_dropout_prob", 0.1));
+  if (!n.fused || n.windowed) {  // windows in float32, with a mask
+    const bool dropped = drops(config, "attention_probs_dropout_prob", 0.1);
+    s.kept_scores = kept_scores(n.windowed, dropped) + (n.windowed ? 1 : 0);
   }
   s.tied = config.boolean("tie_word_embeddings", true);
   return s;
@@ -165,7 +146,8 @@ class BertBuilder {
     const bool drops = s_.dropout && !distil();  // that has none behind attention
     const ModuleId attends =
         w_.attention(path + ".attention", attention(), s_.hidden, false, drops);
-    keep_window(w_.tree().module(attends).cost);
+    ModuleCost& cost = w_.tree().module(attends).cost;
+    n_.windowed ? keep_chunks(cost, s_.window, s_.hidden) : keep_window(cost, s_.window);
     w_.runs(attends);
     MlpPart mlp{.name = "ffn",
                 .class_name = "FFN",
@@ -182,17 +164,6 @@ class BertBuilder {
     if (*n_.before_mlp != '\0') return normed_mlp(path, mlp);
     for (const ModuleId id : w_.mlp_halves(path, mlp, s_.hidden, s_.dropout)) w_.runs(id);
     w_.runs(w_.norm(path + ".output.LayerNorm", NormKind::layer, s_.hidden));
-  }
-
-  // Scores outside of a window are not computed, so they are not kept.
-  void keep_window(ModuleCost& cost) const {
-    cost.attention.window = s_.window;
-    if (s_.window == 0) return;
-    const auto width = static_cast<double>(2 * s_.window);
-    for (Polynomial* each : {&cost.activation_bytes, &cost.elementwise_bytes}) {
-      each->linear += each->quadratic * width;
-      each->quadratic = 0;
-    }
   }
 
   void normed_mlp(const std::string& path, const MlpPart& mlp) {

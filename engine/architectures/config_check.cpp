@@ -162,7 +162,8 @@ std::string of_two_models(const std::string& shown_type, const std::string& arch
 
 Status check_nested(const JsonReader& config, bool known) {
   for (const char* key : {"text_config", "llm_config", "language_config", "thinker_config"}) {
-    if (!config.has(key)) continue;
+    // Not asked for: no other key is this one misspelt.
+    if (!config.json().contains(key) || config.json()[key].is_null()) continue;
     const char* why = known ? "but sizes of this architecture are read at the top"
                             : "a model of more than text, which is not built";
     return Status(Code::invalid_argument,

@@ -128,6 +128,7 @@ constexpr ConfigKey keys[] = {
 constexpr std::string_view without_influence[] = {
     "_attn_implementation",
     "_name_or_path",
+    "_num_labels",
     "architectures",
     "attn_implementation",
     "begin_suppress_tokens",

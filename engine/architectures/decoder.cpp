@@ -155,7 +155,9 @@ class DecoderReader {
 
   // Whether the block `k` attends to a window only.
   bool has_window(std::int64_t k, std::int64_t every) const {
-    if (family_.windows.style == WindowStyle::after) return k >= every;
+    const bool late =
+        family_.windows.style == WindowStyle::after || family_.windows.style == WindowStyle::beyond;
+    if (late) return k >= every;
     if (family_.windows.style == WindowStyle::first) return k % every != 0;
     const bool alternate = family_.windows.style == WindowStyle::pattern ||
                            family_.windows.style == WindowStyle::chunks;
@@ -186,7 +188,9 @@ class DecoderReader {
     const bool null = config_.json().contains(key) && !config_.has(key);
     const std::int64_t width = config_.integer(key, optional ? 0 : 1, w.width);
     std::int64_t every = w.every;
-    if (w.style == WindowStyle::after) every = config_.integer("max_window_layers", 0, 28);
+    if (w.style == WindowStyle::after || w.style == WindowStyle::beyond) {
+      every = config_.integer("max_window_layers", 0, w.every > 0 ? w.every : 28);
+    }
     if (*w.every_key != '\0') every = pattern(w.every_key, every);
     if (w.style == WindowStyle::chunks) {
       every = config_.integer("no_rope_layer_interval", 1, every);

@@ -58,6 +58,37 @@ std::int64_t window_of(JsonReader& config, std::int64_t layers) {
   return 0;
 }
 
+std::int64_t blocks_around(JsonReader& config) {
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t size = config.integer("block_size", 1, 64);
+  const std::int64_t drawn = config.integer("num_random_blocks", 0, 3);
+  if (size > most) config.fail("block_size", fmt::format("is {}, more than {}", size, most));
+  if (drawn > most) config.fail("num_random_blocks", fmt::format("is {}, too many", drawn));
+  const std::string type = config.text("attention_type", "block_sparse");
+  if (type == "original_full") return 0;
+  if (type != "block_sparse") {
+    config.fail("attention_type", "must be block_sparse or original_full");
+  }
+  return std::min(size, most) * (5 + std::min(drawn, most)) / 2;
+}
+
+void keep_window(ModuleCost& cost, std::int64_t window) {
+  cost.attention.window = window;
+  if (window == 0) return;
+  const auto width = static_cast<double>(2 * window);
+  for (Polynomial* each : {&cost.activation_bytes, &cost.elementwise_bytes}) {
+    each->linear += each->quadratic * width;
+    each->quadratic = 0;
+  }
+}
+
+void keep_chunks(ModuleCost& cost, std::int64_t window, std::int64_t hidden) {
+  keep_window(cost, window);
+  const double both = 4 * element * static_cast<double>(hidden);
+  cost.activation_bytes.linear += both;
+  cost.activation_bytes.constant -= both * static_cast<double>(window);
+}
+
 double probability_of(JsonReader& config, const char* key, double otherwise) {
   if (!config.has(key)) return otherwise;
   const nlohmann::json& value = config.json()[key];

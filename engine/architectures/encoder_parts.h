@@ -18,6 +18,14 @@ std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwis
 /// On either side, of what Longformer and LED attend to: half of `attention_window`, a number or
 /// the same for each of `layers`.
 std::int64_t window_of(JsonReader& config, std::int64_t layers);
+/// Half of what a token of Big Bird attends to: three blocks around it, two of global tokens and
+/// those that are drawn. 0: all.
+std::int64_t blocks_around(JsonReader& config);
+/// Attention to so many tokens on either side: what is outside is neither computed nor kept.
+/// 0: all.
+void keep_window(ModuleCost& cost, std::int64_t window);
+/// The same of Longformer, whose queries and keys are copied into chunks that overlap.
+void keep_chunks(ModuleCost& cost, std::int64_t window, std::int64_t hidden);
 /// A number from 0 to 1.
 double probability_of(JsonReader& config, const char* key, double otherwise);
 DType encoder_dtype(JsonReader& config);

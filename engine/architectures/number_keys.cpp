@@ -86,6 +86,11 @@ const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
                  : "must be a number that is not negative, or true or false";
     case Kind::object: return value.is_object() ? nullptr : "must be an object {...}";
     case Kind::list: return value.is_array() ? nullptr : "must be a list";
+    case Kind::words:
+      return value.is_array() && std::all_of(value.begin(), value.end(),
+                                             [](const auto& one) { return one.is_string(); })
+                 ? nullptr
+                 : "must be a list of names";
     case Kind::numbers:
       return value.is_array() && std::all_of(value.begin(), value.end(),
                                              [](const auto& one) { return one.is_number(); })

@@ -20,6 +20,7 @@ enum class NumberKind {
   object,
   list,
   numbers,  // a list of them
+  words,    // a list of names
 };
 
 struct NumberKey {

@@ -157,7 +157,7 @@ std::vector<Family> with_shared_experts() {
                                  .per_token = 6,
                                  .inner = 1408}},
        .attention_bias = "q k v o",
-       .windows = {WindowStyle::after, 4096},
+       .windows = {WindowStyle::beyond, 4096, 62},
        .read = read_dots},
   };
 }

@@ -91,7 +91,7 @@ SpeechSizes read_speech(JsonReader& config, const SpeechKind& kind) {
   const bool hubert = kind.prefix == "Hubert";
   if (hubert) s.normed_features = config.boolean("feat_proj_layer_norm", true);
   for (const char* key : {"add_adapter", "use_weighted_layer_sum", "conv_pos_batch_norm"}) {
-    if (*key == 'c' && !hubert) continue;
+    if (!hubert && std::string_view(key) == "conv_pos_batch_norm") continue;
     if (!config.boolean(key, false)) continue;
     config.fail(key, "is true, but its layers are not built: describe it as a module tree");
   }

@@ -84,6 +84,7 @@ struct ExpertsPart {
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
   bool wide_router = false;      // it reads its input in float32
+  bool relu = false;             // the activation, where there is no gate
   bool shared_bias = false;      // of the expert that all tokens meet
   std::string corrections = {};  // a module of the router with a number per expert, not trained
 };

@@ -174,7 +174,8 @@ ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   cost.matmul_flops.linear += 2 * h * choices;  // the router
   // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
   cost.activation_bytes.linear += 2 * element * used * real(in) + 4 * choices;
-  if (part.wide_router) {  // a copy, which is kept, too
+  if (part.relu) cost.activation_bytes.linear -= used * element * f;  // its input
+  if (part.wide_router) {                                             // a copy, which is kept, too
     cost.activation_bytes.linear += 4 * h;
     cost.elementwise_bytes.linear += (element + 4) * h;
     ++cost.kernels;
