@@ -41,16 +41,17 @@ Status ReplicateEngine::verify_model() {
   for (const Parameter& p : model_.parameters) {
     numbers += 2 * static_cast<std::int64_t>(p.shape.size());
   }
-  return broadcast_numbers("sizes_and_strides", numbers);
+  return broadcast_numbers("sizes_and_strides", numbers, DType::int64);
 }
 
-Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t count) {
+Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t count,
+                                          DType dtype) {
   if (world_size_ == 1) return {};
   const Cause why = cause("root", Reason::order);
   const Numel numel{std::max<std::int64_t>(1, count)};
   TESSERA_ASSIGN(BufferId buffer,
-                 allocate(name, bytes_of(numel, DType::int32), MemoryClass::temporary, nccl_, why));
-  const View all = View::whole(buffer, DType::int32, numel);
+                 allocate(name, bytes_of(numel, dtype), MemoryClass::temporary, nccl_, why));
+  const View all = View::whole(buffer, dtype, numel);
   Compute fill;
   fill.writes = {all};
   TESSERA_TRY(submit_on(everyone_, nccl_, why, std::move(fill)).status());
