@@ -9,7 +9,9 @@ replaced by fused ones that keep what kernels of GPUs keep, as the formulas assu
 
     python3 tools/activation_truth.py > tests/golden/activations.json
 """
+import argparse
 import json
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,10 @@ IMAGE = dict(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, interm
              patch_size=8)
 SPEECH = dict(vocab_size=32, hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
               mask_time_prob=0.0, layerdrop=0.0)
+EXPERTS = dict(head_dim=64, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=128)
+LATENT = dict(BASE, q_lora_rank=64, kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=32, v_head_dim=32,
+              n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, n_shared_experts=1,
+              moe_intermediate_size=128, first_k_dense_replace=1)
 CASES = [
     ("llama", "LlamaForCausalLM", GROUPED),
     ("qwen2", "Qwen2ForCausalLM", GROUPED),
@@ -84,6 +90,61 @@ CASES = [
      num_mel_bins=80, pad_token_id=0, bos_token_id=0, eos_token_id=0, decoder_start_token_id=0,
      begin_suppress_tokens=[])),
     ("biogpt", "BioGptForCausalLM", ENCODER),
+    # Without fused attention: scores count.
+    ("bloom", "BloomForCausalLM", dict(vocab_size=512, hidden_size=256, n_layer=6, n_head=4)),
+    ("bloom", "BloomForCausalLM", dict(vocab_size=512, hidden_size=256, n_layer=6, n_head=4, attention_dropout=0.1,
+     hidden_dropout=0.1)),
+    ("mpt", "MptForCausalLM", dict(vocab_size=512, d_model=256, n_layers=6, n_heads=4)),
+    ("xglm", "XGLMForCausalLM", dict(vocab_size=512, d_model=256, ffn_dim=1024, num_layers=6, attention_heads=4)),
+    ("openai-gpt", "OpenAIGPTLMHeadModel", dict(vocab_size=512, n_embd=256, n_layer=6, n_head=4,
+     afn="silu")),
+    ("mpnet", "MPNetForMaskedLM", ENCODER),
+    ("megatron-bert", "MegatronBertForMaskedLM", ENCODER),
+    ("deberta-v2", "DebertaV2ForMaskedLM", dict(ENCODER, type_vocab_size=0)),
+    ("deberta-v2", "DebertaV2ForMaskedLM", dict(ENCODER, relative_attention=True, position_buckets=32,
+     norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False,
+     type_vocab_size=0)),
+    ("mvp", "MvpForConditionalGeneration", STACKS),
+    ("longformer", "LongformerForMaskedLM", dict(ENCODER, attention_window=64, max_position_embeddings=300, pad_token_id=1)),
+    ("led", "LEDForConditionalGeneration", dict(STACKS, attention_window=64, pad_token_id=1)),
+    ("bigbird_pegasus", "BigBirdPegasusForConditionalGeneration", dict(STACKS, attention_type="original_full",
+     activation_function="gelu", use_bias=True)),
+    ("nllb-moe", "NllbMoeForConditionalGeneration", dict(STACKS, num_experts=2, moe_token_dropout=0.0,
+     encoder_sparse_step=2, decoder_sparse_step=2)),
+    ("fsmt", "FSMTForConditionalGeneration", dict({key: STACKS[key] for key in STACKS if key != "vocab_size"},
+     src_vocab_size=512, tgt_vocab_size=512)),
+    # Of the newest rows.
+    ("bitnet", "BitNetForCausalLM", dict(GROUPED)),
+    ("hyperclovax", "HyperCLOVAXForCausalLM", dict(GROUPED, head_dim=64)),
+    ("cwm", "CwmForCausalLM", dict(GROUPED, head_dim=64)),
+    ("glm4v_text", "Glm4vTextModel", GROUPED),
+    ("iquestcoder", "LlamaForCausalLM", dict(GROUPED, head_dim=64)),
+    ("ernie", "ErnieForMaskedLM", ENCODER),
+    ("layoutlm", "LayoutLMForMaskedLM", ENCODER),
+    ("roberta-prelayernorm", "RobertaPreLayerNormForMaskedLM", ENCODER),
+    ("xlm-roberta-xl", "XLMRobertaXLForMaskedLM", ENCODER),
+    ("sarvam_mla", "DeepseekV3ForCausalLM", dict(LATENT)),
+    ("deepseek_v3", "DeepseekV3ForCausalLM", dict(LATENT)),
+    ("axk1", "AXK1ForCausalLM", dict(LATENT, n_group=1, topk_group=1)),
+    ("hy_v3", "HYV3ForCausalLM", dict(GROUPED, **EXPERTS)),
+    ("glm4_moe", "Glm4MoeForCausalLM", dict(GROUPED, head_dim=64, n_routed_experts=4, num_experts_per_tok=2,
+     n_shared_experts=1, moe_intermediate_size=128, first_k_dense_replace=1)),
+    ("solar_open", "SolarOpenForCausalLM", dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"},
+     head_dim=64, n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=128)),
+    ("albert", "AlbertForMaskedLM", dict(ENCODER, embedding_size=128)),
+    ("esm", "EsmForMaskedLM", dict(ENCODER, vocab_size=33, pad_token_id=1, mask_token_id=32,
+     position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=False)),
+    ("big_bird", "BigBirdForMaskedLM", dict(ENCODER, attention_type="original_full")),
+    ("kolibri1", "Kolibri1ForCausalLM", dict({key: GROUPED[key] for key in GROUPED if key != "intermediate_size"},
+     head_dim=64, num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=128,
+     shared_expert_intermediate_size=128)),
+    ("granitemoeshared", "GraniteMoeSharedForCausalLM", dict(GROUPED, num_local_experts=4, num_experts_per_tok=2,
+     shared_intermediate_size=256)),
+    ("minimax_m2", "MiniMaxM2ForCausalLM", dict(GROUPED, head_dim=64, num_local_experts=4, num_experts_per_tok=2)),
+    ("qwen3_moe", "Qwen3MoeForCausalLM", dict(GROUPED, head_dim=64, moe_intermediate_size=128, num_experts=4,
+     num_experts_per_tok=2)),
+    ("glm4v_moe_text", "Glm4vMoeTextModel", dict(GROUPED, head_dim=128, n_routed_experts=4, num_experts_per_tok=2,
+     n_shared_experts=1, moe_intermediate_size=128, first_k_dense_replace=1)),
 ]
 
 
@@ -132,6 +193,9 @@ def fused_dropout(x, p=0.5, training=True, inplace=False):
 def fuse(model):
     F.scaled_dot_product_attention = fused_attention
     F.dropout = fused_dropout
+    code = sys.modules[type(model).__module__]
+    if hasattr(code, "gelu"):
+        code.gelu = F.gelu
     for module in model.modules():
         name = type(module).__name__
         if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
@@ -154,10 +218,11 @@ def labels_of(name, inputs):
 
 def kept_bytes(kind, name, settings):
     config = transformers.CONFIG_MAPPING[kind](**settings)
-    config._attn_implementation = "sdpa"
+    fuses = getattr(getattr(transformers, name), "_supports_sdpa", False)
+    config._attn_implementation = "sdpa" if fuses else "eager"
     model = getattr(transformers, name)(config).to(torch.bfloat16).train()
     fuse(model)
-    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    parameters = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}
     kept = {}  # by storage, so that views count once
 
     def pack(tensor):
@@ -175,9 +240,12 @@ def kept_bytes(kind, name, settings):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    only = [word for word in parser.parse_args().only.split(",") if word]
     rows = [json.dumps({"config": {"architectures": [name], "model_type": kind, **settings},
                         "tokens": TOKENS, "bytes": kept_bytes(kind, name, settings)})
-            for kind, name, settings in CASES]
+            for kind, name, settings in CASES if not only or kind in only]
     versions = {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     print(json.dumps(versions)[:-1] + ', "models": [\n' + ",\n".join(rows) + "\n]}")
 

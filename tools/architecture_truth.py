@@ -10,9 +10,11 @@ program builds, without torch.
     python3 tools/architecture_truth.py [--only llama,qwen3] > tests/golden/architectures.json
 """
 import argparse
+import copy
 import inspect
 import json
 import random
+import re
 import sys
 
 import torch
@@ -106,7 +108,21 @@ WRAPPED = [
     ("hyperclovax_vision_v2", "HyperCLOVAXVisionV2ForConditionalGeneration", "hyperclovax", dict()),
     ("minicpmv4_6", "MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", dict()),
     ("vibevoice_asr", "VibeVoiceAsrForConditionalGeneration", "qwen2", dict()),
+    ("voxtral", "VoxtralForConditionalGeneration", "llama", dict(num_hidden_layers=4)),
+    ("glmasr", "GlmAsrForConditionalGeneration", "llama", dict(num_hidden_layers=4)),
+    ("qwen2_audio", "Qwen2AudioForConditionalGeneration", "qwen2", dict(vocab_size=156032)),
+    ("ovis2", "Ovis2ForConditionalGeneration", "qwen2", dict(hidden_size=1536, num_attention_heads=12,
+     num_key_value_heads=2, vocab_size=151643)),
+    ("got_ocr2", "GotOcr2ForConditionalGeneration", "qwen2", dict(hidden_size=1024, num_attention_heads=16,
+     num_key_value_heads=16)),
+    ("vipllava", "VipLlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("video_llava", "VideoLlavaForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("llava_next_video", "LlavaNextVideoForConditionalGeneration", "llama", dict(vocab_size=32064)),
+    ("cohere2_vision", "Cohere2VisionForConditionalGeneration", "cohere2", dict(num_hidden_layers=4)),
+    ("aya_vision", "AyaVisionForConditionalGeneration", "cohere2", dict(num_hidden_layers=4)),
 ]
+# Its own defaults are no vision tower: 14 heads do not divide 1152.
+TOWERS = {"aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 16}}}
 ROWS = [
     ("llama", "LlamaForCausalLM", dict(vocab_size=128256, hidden_size=4096, intermediate_size=14336,
      num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=8192),
@@ -447,6 +463,22 @@ ROWS = [
         ("longformer", "Longformer", dict(BERT, attention_window=[8, 16], pad_token_id=[1])),
         ("megatron-bert", "MegatronBert", BERT), ("roberta-prelayernorm", "RobertaPreLayerNorm", BERT),
         ("xlm-roberta-xl", "XLMRobertaXL", BERT)) for head in ("ForMaskedLM", "ForSequenceClassification")],
+    *[("albert", "Albert" + head, dict(), dict(BERT, embedding_size=[32, 64], num_hidden_groups=[1, 2],
+       inner_group_num=[1, 2], num_hidden_layers=[3, 4])) for head in ("ForMaskedLM", "ForSequenceClassification",
+                                                                     "ForQuestionAnswering", "Model")],
+    *[("esm", "Esm" + head, dict(vocab_size=33, pad_token_id=1, mask_token_id=32, hidden_size=1280, num_hidden_layers=33,
+       num_attention_heads=20, intermediate_size=5120, position_embedding_type="rotary"),
+       dict(PLACED, pad_token_id=[1], mask_token_id=[32], emb_layer_norm_before=FLAG,
+            position_embedding_type=["absolute", "rotary"])) for head in ("ForMaskedLM", "ForTokenClassification", "Model")],
+    *[("big_bird", "BigBird" + head, dict(), dict(BERT, use_bias=FLAG, attention_type=["original_full", "block_sparse"],
+       pad_token_id=[0])) for head in ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "Model")],
+    ("fsmt", "FSMTForConditionalGeneration", dict(), dict({key: BART[key] for key in BART if key != "vocab_size"},
+     src_vocab_size=[96, 80], tgt_vocab_size=[96, 72])),
+    ("fsmt", "FSMTModel", dict(), dict({key: BART[key] for key in BART if key != "vocab_size"}, src_vocab_size=[96],
+     tgt_vocab_size=[96, 72])),
+    ("nllb-moe", "NllbMoeForConditionalGeneration", dict(vocab_size=256206, encoder_layers=24, decoder_layers=24,
+     encoder_ffn_dim=8192, decoder_ffn_dim=8192, num_experts=8), dict(BART, num_experts=[2, 3], router_bias=FLAG,
+     encoder_sparse_step=[0, 1, 2], decoder_sparse_step=[1, 2], expert_capacity=[64], moe_token_dropout=[0.0])),
     ("led", "LEDForConditionalGeneration", dict(), LONG_BART),
     ("led", "LEDModel", dict(), LONG_BART),
     ("pegasus_x", "PegasusXForConditionalGeneration", dict(), dict(BART, num_global_tokens=[4, 8], block_size=[8])),
@@ -519,8 +551,9 @@ def inputs_of(model, config, tokens):
 
 
 def record_wrapped(kind, name, text, sizes, outer):
-    settings = {**outer, "text_config": {"model_type": text, **sizes}}
-    model, _ = build(kind, name, settings, "meta")
+    settings = {**outer, **TOWERS.get(kind, {}), "text_config": {"model_type": text, **sizes}}
+    # The class adds its defaults to the text part that it is given.
+    model, _ = build(kind, name, copy.deepcopy(settings), "meta")
     mine = [p for n, p in model.named_parameters() if "language_model" in n or "text_model" in n and "vision" not in n
             or n.startswith("lm_head")]
     return {"config": {"architectures": [name], "model_type": kind, **settings}, "parameters": sum(
@@ -532,7 +565,8 @@ def record(kind, name, settings, tokens):
     config_json = {"architectures": [name], "model_type": kind, **settings}
     row = {"config": config_json, "parameters": sum(p.numel() for p in model.parameters())}
     # Its eager experts all compute all tokens, whatever the router says; others attend by blocks.
-    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x"):
+    # NLLB-MoE's takes the mask of its router for numbers of experts (5.24).
+    if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x", "nllb-moe"):
         return row
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))
@@ -541,10 +575,41 @@ def record(kind, name, settings, tokens):
     return row
 
 
+def keys_of(kind):
+    """A class's own keys with their defaults, and its further names for them."""
+    cls = transformers.CONFIG_MAPPING[kind]
+    of_all = set(transformers.PretrainedConfig().to_dict())
+    declared = {"tie_word_embeddings"}
+    for base in cls.__mro__:
+        if base.__name__ in ("PretrainedConfig", "PreTrainedConfig"):
+            break
+        declared |= set(getattr(base, "__annotations__", {}))
+    config = {key: value for key, value in cls().to_dict().items() if key not in of_all or key in declared}
+    read = set()  # by the code, whether the class declares it or not
+    for module in {cls.__module__, *(getattr(transformers, row[1]).__module__ for row in ROWS if row[0] == kind)}:
+        text = inspect.getsource(sys.modules[module])
+        read |= set(re.findall(r'(?:(?:get|has)attr\((?:self\.)?\w*config, |kwargs\.(?:pop|get)\()"(\w+)"', text))
+    others = (declared | read | set(getattr(cls, "attribute_map", {}))) - set(config)
+    return {"model_type": kind, **config}, sorted(key for key in others if not key.startswith("_") and "__" not in key)
+
+
+def record_defaults():
+    pairs = [keys_of(kind) for kind in dict.fromkeys(row[0] for row in ROWS)]
+    # JSON has no infinity.
+    lines = ",\n".join(json.dumps(config).replace("Infinity", "1.0") for config, _ in pairs)
+    aliases = json.dumps({config["model_type"]: names for config, names in pairs})
+    print(json.dumps({"transformers": transformers.__version__})[:-1] + ', "aliases": ' + aliases +
+          ', "configs": [\n' + lines + "\n]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
-    only = [word for word in parser.parse_args().only.split(",") if word]
+    parser.add_argument("--defaults", action="store_true", help="write tests/golden/default_configs.json instead")
+    options = parser.parse_args()
+    if options.defaults:
+        return record_defaults()
+    only = [word for word in options.only.split(",") if word]
     rows = []
     for kind, name, published, choices in ROWS:
         if only and kind not in only:

@@ -3,85 +3,14 @@
 // how positions are known.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engine/architectures/bart_sizes.h"
 #include "engine/architectures/encoder_parts.h"
 #include "engine/architectures/family.h"
 
 namespace tessera {
 namespace {
-
-struct BartKind {
-  std::string prefix;
-  std::int64_t vocabulary, hidden, inner, heads, positions;
-  std::int64_t layers[2];       // of the encoder, of the decoder
-  std::int64_t extra_rows = 0;  // of the table of positions; -1: positions are computed
-  bool norm_in_front = false;   // of attention and MLP, and one more behind the last block
-  bool embedding_norm = false;  // behind the embeddings
-  bool frozen_positions = false;
-  std::int64_t labels = 2;  // where the configuration says none
-  const char* base = "model";
-  const char* last_norm = "layer_norm";
-  const char* encoder_attention = "k_proj:k v_proj:v q_proj:q out_proj:o";
-  bool attention_bias = true;
-  bool long_input = false;  // positions of both halves apart, windows in the encoder
-  bool global = false;      // tokens that all attend to, with a norm of their own
-};
-
-struct BartSizes {
-  std::int64_t vocabulary, hidden;
-  std::int64_t layers[2], heads[2], inner[2], positions[2];
-  std::int64_t window = 0, globals = 0;
-  bool dropout, scaled, attention_bias;
-};
-
-// What the encoders of models of long texts attend to: a window on either side, or blocks.
-void read_long(JsonReader& config, const BartKind& kind, BartSizes& s) {
-  s.attention_bias = kind.attention_bias;
-  if (kind.long_input) {
-    s.positions[0] = config.integer("max_encoder_position_embeddings", 1, 16384);
-    s.positions[1] = config.integer("max_decoder_position_embeddings", 1, 1024);
-    s.window = window_of(config, s.layers[0]);
-  }
-  if (kind.prefix == "BigBirdPegasus") s.attention_bias = config.boolean("use_bias", false);
-  if (kind.global) {
-    s.globals = config.integer("num_global_tokens", 1, 32);
-    s.window = config.integer("block_size", 2, 512) / 2;
-  }
-}
-
-BartSizes read_bart(JsonReader& config, const BartKind& kind) {
-  BartSizes s{};
-  s.vocabulary = config.integer("vocab_size", 1, kind.vocabulary);
-  s.hidden = integer_of(config, "d_model|hidden_size", 1, kind.hidden);
-  if (!kind.long_input) {
-    s.positions[0] = config.integer("max_position_embeddings", 1, kind.positions);
-    s.positions[1] = s.positions[0];
-  }
-  s.layers[0] = blocks_of(config, "encoder_layers|num_hidden_layers", kind.layers[0]);
-  s.layers[1] = blocks_of(config, "decoder_layers", kind.layers[1]);
-  read_long(config, kind, s);
-  s.heads[0] = heads_of(config, "encoder_attention_heads|num_attention_heads", kind.heads,
-                        "d_model", s.hidden);
-  s.heads[1] = heads_of(config, "decoder_attention_heads", kind.heads, "d_model", s.hidden);
-  s.inner[0] = config.integer("encoder_ffn_dim", 1, kind.inner);
-  s.inner[1] = config.integer("decoder_ffn_dim", 1, kind.inner);
-  s.dropout = probability_of(config, "dropout", 0.1) > 0;
-  s.scaled = config.boolean("scale_embedding", kind.global || kind.prefix == "BigBirdPegasus");
-  for (const char* key : {"tie_word_embeddings", "share_encoder_decoder_embeddings"}) {
-    if (config.boolean(key, true)) continue;
-    config.fail(key,
-                "is false, but this model is built with one table for both halves and the "
-                "head: describe it as a module tree");
-  }
-  if (kind.prefix == "Mvp" && config.boolean("use_prompt", false)) {
-    config.fail("use_prompt", "is true, but prompts are not built: describe it as a module tree");
-  }
-  if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
-    config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
-                                                  "table here",
-                                                  s.vocabulary));
-  }
-  return s;
-}
 
 class BartBuilder {
  public:
@@ -102,7 +31,9 @@ class BartBuilder {
     w_.container(base_ + "decoder", kind_.prefix + "Decoder");
     w_.container("classification_head", kind_.prefix + "ClassificationHead");
     table_ = base_ + (causal_ ? "decoder.embed_tokens" : "shared");
-    shared_ = w_.embedding(table_, s_.vocabulary, s_.hidden, false, s_.scaled);
+    if (!kind_.two_tables) {
+      shared_ = w_.embedding(table_, s_.vocabulary, s_.hidden, false, s_.scaled);
+    }
     if (!causal_) half(0);
     half(1);
     finish();
@@ -111,6 +42,7 @@ class BartBuilder {
 
  private:
   void finish() {
+    if (kind_.two_tables) return;  // its decoder has the head
     if (head_ == "ForConditionalGeneration" || head_ == "MTModel" || causal_) {
       w_.runs(w_.head("lm_head", s_.hidden, s_.vocabulary, table_ + ".weight", false, false,
                       /*wide=*/false));
@@ -130,7 +62,12 @@ class BartBuilder {
 
   void half(int side) {
     const std::string at = base_ + (side == 0 ? "encoder." : "decoder.");
-    w_.runs(shared_);
+    if (kind_.two_tables) {
+      const std::int64_t rows = side == 0 ? s_.vocabulary : s_.target;
+      w_.runs(w_.embedding(at + "embed_tokens", rows, s_.hidden, false, s_.scaled));
+    } else {
+      w_.runs(shared_);
+    }
     if (side == 0 && s_.globals > 0) {
       const ModuleId id = w_.embedding(at + "embed_global", s_.globals, s_.hidden, false);
       fix_length(w_.tree().module(id).cost, s_.globals);
@@ -146,7 +83,11 @@ class BartBuilder {
     for (std::int64_t k = 0; k < s_.layers[side]; ++k) {
       const std::string path = at + "layers." + std::to_string(k);
       w_.begin_block(path, kind_.prefix + (side == 0 ? "EncoderLayer" : "DecoderLayer"), s_.hidden);
-      block(path, side);
+      block(path, side, (k + 1) % std::max<std::int64_t>(s_.steps[side], 1) == 0);
+    }
+    if (kind_.two_tables && side == 1) {
+      w_.runs(w_.head(at + "output_projection", s_.hidden, s_.target, "", false, false,
+                      /*wide=*/false));
     }
     if (kind_.embedding_norm) {
       auto& forward = w_.model().forward;
@@ -165,14 +106,41 @@ class BartBuilder {
         .key_value_heads = s_.heads[side],
         .head_dim = s_.hidden / s_.heads[side],
         .rotary = false,
-        .causal = causal};
+        .causal = causal,
+        .kept_scores = s_.kept_scores[side]};
     const ModuleId id = w_.attention(path, part, s_.hidden, false, s_.dropout);
-    if (encodes) w_.tree().module(id).cost.attention.window = s_.window;
+    if (!encodes) return id;
+    ModuleCost& cost = w_.tree().module(id).cost;
+    kind_.long_input ? keep_chunks(cost, s_.window, s_.hidden) : keep_window(cost, s_.window);
     return id;
   }
 
+  // An MLP, or experts.
+  std::vector<ModuleId> widen(const std::string& path, int side, bool chosen) {
+    const MlpPart mlp{
+        .weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side], .relu = s_.relu};
+    const std::string at = path + (kind_.routed ? ".ffn" : "");
+    if (kind_.routed) w_.container(at, kind_.prefix + "DenseActDense");
+    if (s_.steps[side] == 0 || !chosen) return w_.mlp_halves(at, mlp, s_.hidden, s_.dropout);
+    return {w_.experts(at,
+                       {.name = "ffn",
+                        .class_name = "SparseMLP",
+                        .router = "classifier",
+                        .router_module = "router",
+                        .numbered = "expert_",
+                        .expert_class = "DenseActDense",
+                        .weights = "fc1:u fc2:d",
+                        .count = s_.experts,
+                        .per_token = 2,
+                        .inner = s_.inner[side],
+                        .router_bias = s_.router_bias,
+                        .bias = true,
+                        .relu = s_.relu},
+                       s_.hidden)};
+  }
+
   // A norm before or behind each part.
-  void block(const std::string& path, int side) {
+  void block(const std::string& path, int side, bool chosen) {
     std::vector<std::pair<ModuleId, std::vector<ModuleId>>> parts;  // a norm and what it belongs to
     const ModuleId self = attend(path + ".self_attn", side, side == 1);
     parts.push_back({norm(path + ".self_attn_layer_norm"), {self}});
@@ -182,13 +150,13 @@ class BartBuilder {
       parts.push_back({its_norm, {}});
     }
     if (side == 1) {
-      const ModuleId cross = attend(path + ".encoder_attn", side, false);
-      const ModuleId its_norm = norm(path + ".encoder_attn_layer_norm");
+      const std::string name = kind_.routed ? ".cross_attention" : ".encoder_attn";
+      const ModuleId cross = attend(path + name, side, false);
+      const ModuleId its_norm = norm(path + name + "_layer_norm");
       if (!causal_) parts.push_back({its_norm, {cross}});  // without an encoder it is idle
     }
-    const MlpPart mlp{.weights = "fc1:u fc2:d", .biases = "u d", .inner = s_.inner[side]};
-    const auto halves = w_.mlp_halves(path, mlp, s_.hidden, s_.dropout);
-    parts.push_back({norm(path + ".final_layer_norm"), halves});
+    const auto inner = widen(path, side, chosen);
+    parts.push_back({norm(path + (kind_.routed ? ".ff_layer_norm" : ".final_layer_norm")), inner});
     for (const auto& [its_norm, modules] : parts) {
       if (kind_.norm_in_front) w_.runs(its_norm);
       for (const ModuleId id : modules) w_.runs(id);
@@ -217,7 +185,9 @@ EncoderFamily family(const std::string& model_type, const std::string& heads,
             const std::int64_t labels = said ? labels_of(config) : kind.labels;
             const DType dtype = encoder_dtype(config);
             TESSERA_TRY(config.status());
-            return checked(BartBuilder(kind, sizes, head, labels, name, dtype).build(), config);
+            Model model = BartBuilder(kind, sizes, head, labels, name, dtype).build();
+            if (kind.global) add_note(model, fused_if_asked_note(kind.prefix, sizes.heads[0]));
+            return checked(std::move(model), config);
           }};
 }
 
@@ -231,6 +201,8 @@ BartKind led() {
       "longformer_self_attn.query_global:p longformer_self_attn.key_global:p "
       "longformer_self_attn.value_global:p output:o";
   kind.long_input = true;
+  kind.fused = false;
+  kind.scale_key = "";
   return kind;
 }
 
@@ -238,6 +210,7 @@ BartKind pegasus_x() {
   BartKind kind{"PegasusX", 96103, 1024, 4096, 16, 16384, {16, 16}, -1, true};
   kind.attention_bias = false;
   kind.global = true;
+  kind.scaled = true;
   return kind;
 }
 
@@ -245,6 +218,48 @@ BartKind bigbird_pegasus() {
   BartKind kind{"BigBirdPegasus", 96103, 1024, 4096, 16, 4096, {16, 16}, 0, true};
   kind.encoder_attention = "self.query:q self.key:k self.value:v output:o";
   kind.last_norm = "layernorm_embedding";
+  kind.bias_key = "use_bias";
+  kind.scaled = true;
+  kind.fused = false;
+  kind.blocks = true;
+  return kind;
+}
+
+BartKind marian() {
+  BartKind kind{"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true};
+  kind.table_key = "share_encoder_decoder_embeddings";
+  return kind;
+}
+
+BartKind fsmt() {
+  BartKind kind{"FSMT", 42024, 1024, 4096, 16, 1024, {12, 12}, 2, false, false, true};
+  kind.two_tables = true;
+  kind.activation = "relu";
+  kind.scaled = true;
+  kind.fused = false;
+  return kind;
+}
+
+BartKind m2m() {
+  BartKind kind{"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true};
+  kind.activation = "relu";
+  return kind;
+}
+
+BartKind nllb() {
+  BartKind kind = m2m();
+  kind.prefix = "NllbMoe";
+  kind.routed = true;
+  kind.fused = false;
+  kind.scaled = true;
+  kind.attention_dropout = 0.1;
+  return kind;
+}
+
+BartKind mvp() {
+  BartKind kind{"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true};
+  kind.prompt_key = "use_prompt";
+  kind.fused = false;
   return kind;
 }
 
@@ -257,16 +272,16 @@ const std::vector<EncoderFamily>& bart_families() {
       family("bart", classes,
              {"Bart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, false, true, false, 3}),
       family("mbart", classes, {"MBart", 50265, 1024, 4096, 16, 1024, {12, 12}, 2, true, true}),
-      family("mvp", classes, {"Mvp", 50267, 1024, 4096, 16, 1024, {12, 12}, 2, false, true}),
+      family("mvp", classes, mvp()),
       family("plbart", heads + " ForSequenceClassification",
              {"PLBart", 50005, 768, 3072, 12, 1024, {6, 6}, 2, false, true}),
       family("pegasus", heads,
              {"Pegasus", 50265, 1024, 4096, 16, 1024, {12, 12}, 0, true, false, true}),
-      family("marian", "MTModel Model ForCausalLM",
-             {"Marian", 58101, 1024, 4096, 16, 1024, {12, 12}, 0, false, false, true}),
-      family("m2m_100", "ForConditionalGeneration Model",
-             {"M2M100", 128112, 1024, 4096, 16, 1024, {12, 12}, -1, true}),
+      family("marian", "MTModel Model ForCausalLM", marian()),
+      family("m2m_100", "ForConditionalGeneration Model", m2m()),
       family("blenderbot", heads, {"Blenderbot", 8008, 2560, 10240, 32, 128, {2, 24}, 0, true}),
+      family("fsmt", "ForConditionalGeneration Model", fsmt()),
+      family("nllb-moe", "ForConditionalGeneration Model", nllb()),
       family("led", "ForConditionalGeneration Model ForQuestionAnswering", led()),
       family("pegasus_x", "ForConditionalGeneration Model", pegasus_x()),
       family("bigbird_pegasus",

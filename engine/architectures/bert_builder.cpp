@@ -11,7 +11,8 @@ namespace {
 struct BertSizes {
   std::int64_t vocabulary, hidden, inner, layers, heads, positions, types, width, buckets, places,
       tasks, window;
-  bool dropout, tied;
+  double kept_scores;  // as AttentionPart's
+  bool dropout, tied, biased;
 };
 
 BertSizes read_bert(JsonReader& config, const BertNames& n) {
@@ -26,10 +27,15 @@ BertSizes read_bert(JsonReader& config, const BertNames& n) {
   s.places = lists(n.embeddings, "x") ? config.integer("max_2d_position_embeddings", 1, 1024) : 0;
   const bool tasks = lists(n.embeddings, "task") && config.boolean("use_task_id", false);
   s.tasks = tasks ? config.integer("task_type_vocab_size", 1, 3) : 0;
-  s.window = lists(n.attention, "self.query_global:p") ? window_of(config, s.layers) : 0;
+  s.window = n.windowed ? window_of(config, s.layers) : n.blocks ? blocks_around(config) : 0;
+  s.biased = *n.bias_key == '\0' || config.boolean(n.bias_key, true);
   s.width = n.narrow > 0 ? config.integer(n.width, 1, n.narrow) : s.hidden;
   s.buckets = n.relative ? config.integer("relative_attention_num_buckets", 32, 32) : 0;
   s.dropout = probability_of(config, n.dropout, 0.1) > 0;
+  if (!n.fused || n.windowed) {  // windows in float32, with a mask
+    const bool dropped = drops(config, "attention_probs_dropout_prob", 0.1);
+    s.kept_scores = kept_scores(n.windowed, dropped) + (n.windowed ? 1 : 0);
+  }
   s.tied = config.boolean("tie_word_embeddings", true);
   return s;
 }
@@ -53,11 +59,10 @@ class BertBuilder {
     for (std::int64_t k = 0; k < s_.layers; ++k) block(k);
     if (s_.buckets > 0) {  // registered behind the blocks, and run before them
       auto& forward = w_.model().forward;
-      forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place),
-                     w_.embedding(base_ + "encoder.relative_attention_bias", s_.buckets, s_.heads,
-                                  /*added=*/false));
+      forward.insert(forward.begin() + static_cast<std::ptrdiff_t>(place), relative_table());
     }
     if (*n_.last_norm != '\0') w_.runs(w_.norm(base_ + n_.last_norm, NormKind::layer, s_.hidden));
+    if (n_.contacts) w_.linear(base_ + "contact_head.regression", s_.layers * s_.heads, 1, true);
     finish();
     return w_.take();
   }
@@ -67,6 +72,16 @@ class BertBuilder {
   bool electra() const { return n_.style == BertStyle::electra; }
   const std::string& base() const { return base_; }
   std::string prefixed(const char* suffix) const { return std::string(n_.prefix) + suffix; }
+
+  // Its rows are chosen for each pair of tokens, by numbers of 8 bytes.
+  ModuleId relative_table() {
+    const ModuleId id = w_.embedding(base_ + "encoder.relative_attention_bias", s_.buckets,
+                                     s_.heads, /*added=*/false);
+    ModuleCost& cost = w_.tree().module(id).cost;
+    cost.activation_bytes = {0, 0, 8};
+    cost.elementwise_bytes = {0, 0, 8 + 2 * element * static_cast<double>(s_.heads)};
+    return id;
+  }
 
   void name_containers() {
     if (!base_.empty()) w_.container(n_.base, prefixed("Model"));
@@ -90,7 +105,7 @@ class BertBuilder {
     std::vector<ModuleId> tables;
     for (const std::string& word : words_of(n_.embeddings)) {
       if (word == "norm") {
-        norm = w_.norm(at + "LayerNorm", NormKind::layer, s_.width);
+        norm = w_.norm(at + n_.first_norm, NormKind::layer, s_.width);
         continue;
       }
       if (word == "task" && s_.tasks == 0) continue;
@@ -116,12 +131,13 @@ class BertBuilder {
     return {.name = "attention",
             .class_name = prefixed(distil() ? "SdpaAttention" : "Attention"),
             .weights = n_.attention,
-            .biases = "q k v p o",
+            .biases = s_.biased ? "q k v p o" : "o",
             .heads = s_.heads,
             .key_value_heads = s_.heads,
             .head_dim = s_.hidden / s_.heads,
-            .rotary = false,
-            .causal = false};
+            .rotary = n_.rotary,
+            .causal = false,
+            .kept_scores = s_.kept_scores};
   }
 
   void block(std::int64_t number) {
@@ -130,7 +146,8 @@ class BertBuilder {
     const bool drops = s_.dropout && !distil();  // that has none behind attention
     const ModuleId attends =
         w_.attention(path + ".attention", attention(), s_.hidden, false, drops);
-    w_.tree().module(attends).cost.attention.window = s_.window;
+    ModuleCost& cost = w_.tree().module(attends).cost;
+    n_.windowed ? keep_chunks(cost, s_.window, s_.hidden) : keep_window(cost, s_.window);
     w_.runs(attends);
     MlpPart mlp{.name = "ffn",
                 .class_name = "FFN",
@@ -180,12 +197,13 @@ class BertBuilder {
 
   void finish() {
     const bool bert = n_.style == BertStyle::bert;
+    const bool predicts_as_bert = bert || n_.style == BertStyle::big_bird;
     const bool pooled =
         head_ == "Model" ||
         (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice"));
     const bool has_pooler = n_.always_pools || (pooled && !distil() && !electra());
-    if (has_pooler) pool(base_ + "pooler.dense", s_.hidden);
-    if (head_ == "ForMaskedLM" && bert) {
+    if (has_pooler) pool(base_ + n_.pooler, s_.hidden);
+    if (head_ == "ForMaskedLM" && predicts_as_bert) {
       vocabulary("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
                  "cls.predictions.decoder");
     } else if (head_ == "ForMaskedLM" && electra()) {
@@ -229,9 +247,7 @@ Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::
     config.fail("tie_word_embeddings", "is false, but this head is built with the embedding alone");
   }
   TESSERA_TRY(config.status());
-  Model model = BertBuilder(names, sizes, head, labels, name, dtype).build();
-  if (names.relative) add_note(model, unfused_note(names.prefix, sizes.heads));
-  return checked(std::move(model), config);
+  return checked(BertBuilder(names, sizes, head, labels, name, dtype).build(), config);
 }
 
 }  // namespace tessera

@@ -11,7 +11,8 @@
 namespace tessera {
 
 // Whose heads a model has, and whose blocks.
-enum class BertStyle { bert, roberta, distil, electra };
+// Big Bird predicts words as BERT does, and classifies as RoBERTa.
+enum class BertStyle { bert, roberta, distil, electra, big_bird };
 
 // What the members of the BERT family name differently.
 struct BertNames {
@@ -32,12 +33,20 @@ struct BertNames {
   const char* width = "";   // key of the tables' width, if it is not the model's
   std::int64_t narrow = 0;  // its default
   bool relative = false;    // a table of relative positions for all blocks
+  bool fused = true;        // attention
+  bool windowed = false;    // tokens attend to those around them
   // A norm before the MLP instead of behind it, and whether it is registered behind it; one more
   // behind the last block.
   const char* before_mlp = "";
   bool late_norm = false;
   const char* last_norm = "";
   bool always_pools = false;  // whatever the head is
+  const char* pooler = "pooler.dense";
+  const char* first_norm = "LayerNorm";  // of the embeddings
+  const char* bias_key = "";             // of queries, keys and values; "": they have one
+  bool rotary = false;
+  bool contacts = false;  // what predicts which tokens touch, of all heads of all blocks
+  bool blocks = false;    // tokens attend to blocks of others, by `block_size`
 };
 
 Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::string& head,

@@ -18,6 +18,8 @@ struct DebertaSizes {
   bool dropout, tied, legacy;
   bool content_to_position = false, position_to_content = false, shared_keys, placed, normed;
 
+  double kept_scores;  // as AttentionPart's
+
   int kinds() const { return (content_to_position ? 1 : 0) + (position_to_content ? 1 : 0); }
 };
 
@@ -71,6 +73,7 @@ DebertaSizes read_deberta(JsonReader& config, const std::string& head) {
   s.positions = config.integer("max_position_embeddings", 1, 512);
   s.types = config.integer("type_vocab_size", 0, 0);
   s.width = config.integer("embedding_size", 1, s.hidden);
+  s.kept_scores = kept_scores(false, drops(config, "attention_probs_dropout_prob", 0.1));
   s.placed = config.boolean("position_biased_input", true);
   s.normed = config.text("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   s.kernel = config.integer("conv_kernel_size", 0, 0);
@@ -179,8 +182,7 @@ class DebertaBuilder {
     return {id, w_.norm(at + ".LayerNorm", NormKind::layer, s_.hidden)};
   }
 
-  // Distances are projected in every block, and compared with queries and with keys. Scores are
-  // matrices in memory: no fused kernel knows them.
+  // Distances are projected in every block, and compared with queries and with keys.
   void add_distances(ModuleId id) {
     ModuleCost& c = cost(id);
     const auto h = static_cast<double>(s_.hidden);
@@ -190,8 +192,9 @@ class DebertaBuilder {
     c.attention_flops.linear += 2 * s_.kinds() * rows * h;
     c.activation_bytes.constant += element * projections * rows * h;
     const auto heads = static_cast<double>(s_.heads);
-    c.activation_bytes.quadratic += heads * (s_.dropout ? 2 * element + 1 : element);
-    c.elementwise_bytes.quadratic += heads * element * (6 + 4 * s_.kinds());
+    // Scores of each distance, and queries or keys as they are scaled for them.
+    c.activation_bytes.linear += element * (s_.kinds() * heads * rows + (s_.kinds() > 0 ? h : 0));
+    c.elementwise_bytes.quadratic += heads * element * 4 * s_.kinds();
     c.attention.heads = 0;
   }
 
@@ -205,7 +208,9 @@ class DebertaBuilder {
                        .key_value_heads = s_.heads,
                        .head_dim = s_.hidden / s_.heads,
                        .rotary = false,
-                       .causal = false};
+                       .causal = false,
+                       .kept_scores = s_.kept_scores,
+                       .kept_pairs = 1 + 8.0 * s_.kinds()};  // a mask, and which distance it is
     if (!s_.shared_keys && s_.content_to_position) part.weights += " self.pos_key_proj:p";
     if (!s_.shared_keys && s_.position_to_content) part.weights += " self.pos_query_proj:p";
     part.weights += " output.dense:o output.LayerNorm:n";
@@ -255,9 +260,7 @@ Result<Model> deberta_model(JsonReader& config, const std::string& head, const s
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
   TESSERA_TRY(config.status());
-  Model model = DebertaBuilder(sizes, head, labels, name, dtype).build();
-  add_note(model, unfused_note("DeBERTa", sizes.heads));
-  return checked(std::move(model), config);
+  return checked(DebertaBuilder(sizes, head, labels, name, dtype).build(), config);
 }
 
 }  // namespace tessera

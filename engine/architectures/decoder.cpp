@@ -24,8 +24,15 @@ constexpr const char* partly_rotated =
 constexpr const char* even_widths =
     "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
 
-// Those whose attention transformers computes without fused kernels.
-constexpr const char* unfused_attention = "bloom gpt_oss xglm";
+// Those whose routers compute in float32.
+constexpr const char* wide_routers =
+    "axk1 deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe exaone_moe flint glm4_moe "
+    "glm4_moe_lite glm4v_moe_text glm_moe_dsa hy_v3 kolibri1 nemotron_h sarvam_mla sarvam_moe "
+    "solar_open";
+
+// Those whose attention transformers computes with fused kernels only if it is told to.
+constexpr const char* fused_if_asked =
+    "flint gemma2 gpt_neo gpt_oss granite_swa granitemoe_swa vaultgemma";
 
 bool is_among(const std::string& model_type, const char* families) {
   const auto all = words_of(families);
@@ -37,6 +44,7 @@ std::string first_key(const std::string& names) { return names.substr(0, names.f
 // Real training's window: Mistral's blocks all have one; Qwen2's only if it is switched on. Null
 // means none, while a missing key has Mistral's default.
 std::int64_t training_window(JsonReader& config, const std::string& type) {
+  if (type != "mistral" && type != "qwen2") return 0;
   const bool null = config.json().contains("sliding_window") && !config.has("sliding_window");
   if (type == "mistral" && !null) return config.integer("sliding_window", 1, 4096);
   const bool on = type == "qwen2" && config.boolean("use_sliding_window", false);
@@ -56,6 +64,7 @@ class DecoderReader {
     if (family_.read != nullptr) family_.read(config_, b_);
     read_windows();
     check_heads();
+    b_.experts.wide_router = is_among(family_.model_type, wide_routers);
     return b_;
   }
 
@@ -146,7 +155,9 @@ class DecoderReader {
 
   // Whether the block `k` attends to a window only.
   bool has_window(std::int64_t k, std::int64_t every) const {
-    if (family_.windows.style == WindowStyle::after) return k >= every;
+    const bool late =
+        family_.windows.style == WindowStyle::after || family_.windows.style == WindowStyle::beyond;
+    if (late) return k >= every;
     if (family_.windows.style == WindowStyle::first) return k % every != 0;
     const bool alternate = family_.windows.style == WindowStyle::pattern ||
                            family_.windows.style == WindowStyle::chunks;
@@ -154,8 +165,7 @@ class DecoderReader {
   }
 
   // A number, or its blocks as letters: "LLLG" is 4.
-  std::int64_t pattern(std::int64_t otherwise) {
-    const char* names = "sliding_window_pattern|_sliding_window_pattern";
+  std::int64_t pattern(const char* names, std::int64_t otherwise) {
     const char* key = "sliding_window_pattern";
     if (!config_.json().contains(key) || !config_.json()[key].is_string()) {
       return integer_of(config_, names, 1, otherwise);
@@ -178,10 +188,10 @@ class DecoderReader {
     const bool null = config_.json().contains(key) && !config_.has(key);
     const std::int64_t width = config_.integer(key, optional ? 0 : 1, w.width);
     std::int64_t every = w.every;
-    if (w.style == WindowStyle::after) every = config_.integer("max_window_layers", 0, 28);
-    if (w.style == WindowStyle::pattern) {
-      every = pattern(every);
+    if (w.style == WindowStyle::after || w.style == WindowStyle::beyond) {
+      every = config_.integer("max_window_layers", 0, w.every > 0 ? w.every : 28);
     }
+    if (*w.every_key != '\0') every = pattern(w.every_key, every);
     if (w.style == WindowStyle::chunks) {
       every = config_.integer("no_rope_layer_interval", 1, every);
     }
@@ -289,8 +299,8 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
   describe(family, config, b, extra);
   TESSERA_TRY(config.status());
   TESSERA_ASSIGN(Model model, build_decoder(b, name, dtype, config.source()));
-  if (is_among(family.model_type, unfused_attention)) {
-    add_note(model, unfused_note(family.model_type, b.attention.heads));
+  if (is_among(family.model_type, fused_if_asked)) {
+    add_note(model, fused_if_asked_note(family.model_type, b.attention.heads));
   }
   model.mathematics = std::move(extra.mathematics);
   model.rotary = extra.rotary;

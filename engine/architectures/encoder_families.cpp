@@ -69,7 +69,8 @@ Result<Model> mpnet(JsonReader& config, const std::string& head, const std::stri
                                    .embeddings = "word position norm",
                                    .attention = "attn.q:q attn.k:k attn.v:v attn.o:o LayerNorm:n",
                                    .vocabulary = 30527,
-                                   .relative = true};
+                                   .relative = true,
+                                   .fused = false};
   return build_bert(names, config, head, name);
 }
 
@@ -101,6 +102,7 @@ BertNames megatron() {
   names.heads_default = 16;
   names.before_mlp = "ln";
   names.last_norm = "encoder.ln";
+  names.fused = false;
   return names;
 }
 
@@ -131,12 +133,53 @@ BertNames large_roberta() {
   return names;
 }
 
+BertNames big_bird() {
+  BertNames names{.prefix = "BigBird", .base = "bert", .style = BertStyle::big_bird};
+  names.vocabulary = 50358;
+  names.positions = 4096;
+  names.always_pools = true;
+  names.pooler = "pooler";
+  names.bias_key = "use_bias";
+  names.fused = false;
+  names.blocks = true;
+  return names;
+}
+
+// Positions are rows of a table, or rotations.
+Result<Model> esm(JsonReader& config, const std::string& head, const std::string& name) {
+  const std::string positions = config.text("position_embedding_type", "absolute");
+  if (positions != "absolute" && positions != "rotary") {
+    config.fail("position_embedding_type", "must be absolute or rotary");
+  }
+  if (config.boolean("is_folding_model", false)) {
+    config.fail("is_folding_model",
+                "is true, but what folds is not built: describe it as a "
+                "module tree");
+  }
+  const bool rotary = positions == "rotary";
+  const bool normed = config.boolean("emb_layer_norm_before", false);
+  BertNames names{.prefix = "Esm", .base = "esm"};
+  names.embeddings =
+      rotary ? (normed ? "word norm" : "word") : (normed ? "word norm position" : "word position");
+  names.attention = norm_in_front;
+  names.vocabulary = 33;
+  names.positions = 1026;
+  names.before_mlp = "LayerNorm";
+  names.late_norm = true;
+  names.last_norm = "encoder.emb_layer_norm_after";
+  names.first_norm = "layer_norm";
+  names.rotary = rotary;
+  names.contacts = true;
+  return build_bert(names, config, head, name);
+}
+
 BertNames longformer() {
   BertNames names{.prefix = "Longformer", .base = "longformer"};
   names.embeddings = "word type norm position";
   names.attention =
       "self.query:q self.key:k self.value:v self.query_global:p self.key_global:p "
       "self.value_global:p output.dense:o output.LayerNorm:n";
+  names.windowed = true;
   return names;
 }
 
@@ -159,6 +202,10 @@ const std::vector<EncoderFamily>& encoder_families() {
       like_bert("layoutlm", "ForMaskedLM ForSequenceClassification ForTokenClassification Model",
                 layout()),
       like_bert("longformer", text, longformer()),
+      like_bert("big_bird", "ForMaskedLM ForSequenceClassification ForTokenClassification Model",
+                big_bird()),
+      {"esm", "Esm", "ForMaskedLM ForSequenceClassification ForTokenClassification Model", esm},
+      {"albert", "Albert", text + " ForMultipleChoice", albert_model},
       like_bert("megatron-bert", text + " ForMultipleChoice", megatron()),
       like_bert("roberta-prelayernorm", text, normed_roberta()),
       like_bert("xlm-roberta-xl", text, large_roberta()),

@@ -12,6 +12,8 @@ namespace tessera {
 
 namespace {
 
+constexpr double mebi = 1024.0 * 1024;
+
 // Of "n_heads|num_attention_heads": the one that the file has, or the first.
 std::string written(const JsonReader& config, const std::string& names) {
   const auto bar = names.find('|');
@@ -56,6 +58,37 @@ std::int64_t window_of(JsonReader& config, std::int64_t layers) {
   return 0;
 }
 
+std::int64_t blocks_around(JsonReader& config) {
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t size = config.integer("block_size", 1, 64);
+  const std::int64_t drawn = config.integer("num_random_blocks", 0, 3);
+  if (size > most) config.fail("block_size", fmt::format("is {}, more than {}", size, most));
+  if (drawn > most) config.fail("num_random_blocks", fmt::format("is {}, too many", drawn));
+  const std::string type = config.text("attention_type", "block_sparse");
+  if (type == "original_full") return 0;
+  if (type != "block_sparse") {
+    config.fail("attention_type", "must be block_sparse or original_full");
+  }
+  return std::min(size, most) * (5 + std::min(drawn, most)) / 2;
+}
+
+void keep_window(ModuleCost& cost, std::int64_t window) {
+  cost.attention.window = window;
+  if (window == 0) return;
+  const auto width = static_cast<double>(2 * window);
+  for (Polynomial* each : {&cost.activation_bytes, &cost.elementwise_bytes}) {
+    each->linear += each->quadratic * width;
+    each->quadratic = 0;
+  }
+}
+
+void keep_chunks(ModuleCost& cost, std::int64_t window, std::int64_t hidden) {
+  keep_window(cost, window);
+  const double both = 4 * element * static_cast<double>(hidden);
+  cost.activation_bytes.linear += both;
+  cost.activation_bytes.constant -= both * static_cast<double>(window);
+}
+
 double probability_of(JsonReader& config, const char* key, double otherwise) {
   if (!config.has(key)) return otherwise;
   const nlohmann::json& value = config.json()[key];
@@ -80,15 +113,25 @@ void add_note(Model& model, const std::string& sentence) {
   model.cost_note += (model.cost_note.empty() ? "" : "; ") + sentence;
 }
 
-std::string unfused_note(const std::string& model_type, std::int64_t heads) {
-  constexpr double mebi = 1024.0 * 1024;
-  constexpr double length = 1024, bytes = 6;  // a score in float32 and one in the model's dtype
+std::string fused_if_asked_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double length = 1024;
+  const double scores = kept_scores(true, false) * static_cast<double>(heads) * length * length;
   return fmt::format(
-      "activations are counted as with fused attention, which transformers does not have for {}: "
-      "its own code keeps scores or their bias, too, about {:.0f} MiB per block and sequence of "
-      "{:.0f} tokens "
-      "and four times as much for twice the length",
-      model_type, bytes * static_cast<double>(heads) * length * length / mebi, length);
+      "activations are counted as with fused attention, which transformers has for {} only if "
+      "attn_implementation names it (flash_attention_2, flex_attention): by itself it keeps "
+      "scores, too, about {:.0f} MiB per block and sequence of {:.0f} tokens and four times as "
+      "much for twice the length",
+      model_type, scores / mebi, length);
+}
+
+std::string bias_note(const std::string& model_type, std::int64_t heads) {
+  constexpr double length = 1024;
+  const double pairs = element * static_cast<double>(heads) * length * length;
+  return fmt::format(
+      "biases of relative positions of {} are not counted: about {:.0f} MiB for each table and "
+      "each block of the decoder with sequences of {:.0f} tokens, whatever the batch is, and four "
+      "times as much for twice the length",
+      model_type, pairs / mebi, length);
 }
 
 void fix_length(ModuleCost& cost, std::int64_t tokens) {

@@ -18,6 +18,14 @@ std::int64_t heads_of(JsonReader& config, const char* key, std::int64_t otherwis
 /// On either side, of what Longformer and LED attend to: half of `attention_window`, a number or
 /// the same for each of `layers`.
 std::int64_t window_of(JsonReader& config, std::int64_t layers);
+/// Half of what a token of Big Bird attends to: three blocks around it, two of global tokens and
+/// those that are drawn. 0: all.
+std::int64_t blocks_around(JsonReader& config);
+/// Attention to so many tokens on either side: what is outside is neither computed nor kept.
+/// 0: all.
+void keep_window(ModuleCost& cost, std::int64_t window);
+/// The same of Longformer, whose queries and keys are copied into chunks that overlap.
+void keep_chunks(ModuleCost& cost, std::int64_t window, std::int64_t hidden);
 /// A number from 0 to 1.
 double probability_of(JsonReader& config, const char* key, double otherwise);
 DType encoder_dtype(JsonReader& config);
@@ -26,8 +34,10 @@ void describe_encoder(Model& model, std::int64_t positions, std::int64_t heads, 
 
 /// Adds a sentence to `model.cost_note`.
 void add_note(Model& model, const std::string& sentence);
-/// Says that what transformers keeps of attention without fused kernels is not counted.
-std::string unfused_note(const std::string& model_type, std::int64_t heads);
+/// Says that fused attention is counted, which transformers has for this type only if it is asked.
+std::string fused_if_asked_note(const std::string& model_type, std::int64_t heads);
+/// Says that what fused attention is given to add to scores is not counted: T5's.
+std::string bias_note(const std::string& model_type, std::int64_t heads);
 
 /// Makes costs of `tokens` tokens, whatever the length of the sequence: of images and of sound.
 void fix_length(ModuleCost& cost, std::int64_t tokens);
@@ -50,6 +60,7 @@ Result<Model> built(JsonReader& config, const std::string& head, const std::stri
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> albert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> hubert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> modernbert_model(JsonReader& config, const std::string& head,

@@ -20,6 +20,7 @@ enum class WindowStyle {
   none,
   all,      // `sliding_window`
   after,    // blocks from `max_window_layers` on, if `use_sliding_window`
+  beyond,   // the same without such a switch
   chosen,   // all, if `use_sliding_window`
   pattern,  // all but each `every`th
   first,    // all but the first of each `every`
@@ -31,6 +32,7 @@ struct WindowDefaults {
   WindowStyle style = WindowStyle::none;
   std::int64_t width = 0;  // 0: none unless it is given
   std::int64_t every = 0;
+  const char* every_key = "";  // what says it
 };
 
 struct Family {

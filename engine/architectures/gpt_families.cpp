@@ -4,6 +4,7 @@
 
 #include "engine/architectures/family.h"
 #include "engine/architectures/trained_families.h"
+#include "engine/model/part_costs.h"
 
 namespace tessera {
 namespace {
@@ -125,6 +126,7 @@ void read_opt(JsonReader& config, Blueprint& b) {
 
 void read_bloom(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "hidden_dropout", 0);
+  b.attention.kept_scores = kept_scores(true, drops(config, "attention_dropout", 0));
 }
 
 void read_falcon(JsonReader& config, Blueprint& b) {
@@ -153,6 +155,10 @@ void read_falcon(JsonReader& config, Blueprint& b) {
 }
 
 void read_mpt(JsonReader& config, Blueprint& b) {
+  JsonReader attention(config.has("attn_config") ? config.json()["attn_config"] : config.json(),
+                       config.source() + ": attn_config");
+  const bool dropped = config.has("attn_config") && drops(attention, "attn_pdrop", 0);
+  b.attention.kept_scores = kept_scores(true, dropped);
   const std::int64_t ratio = config.integer("expansion_ratio", 1, 4);
   if (ratio == b.mlp.inner / b.sizes.hidden) return;
   config.fail("expansion_ratio", "must be 4, what transformers builds whatever it says");

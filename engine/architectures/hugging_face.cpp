@@ -26,13 +26,11 @@ struct MissingHeads {
 constexpr MissingHeads missing_heads[] = {
     {"ForSequenceClassification ForTokenClassification ForQuestionAnswering",
      "Bamba BitNet CLIPText CodeGen Cohere Cohere2 Cwm DeepseekV32 Dots1 Ernie4_5 Ernie4_5_Moe "
-     "ExaoneMoe FalconH1 "
-     "FalconMamba FlexOlmo Flint Glm4Moe Glm4MoeLite Glm4vMoeText Glm4vText GlmMoeDsa Granite "
-     "GraniteMoe GraniteMoeHybrid GraniteMoeSWA GraniteMoeShared GraniteSWA HYV3 HyperCLOVAX "
-     "Jais2 Kolibri1 Lfm2 "
-     "Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 NanoChat NemotronH OlmoHybrid Olmoe "
-     "Qwen2VLText Qwen2_5_VLText "
-     "Qwen3_5Moe Qwen3VLMoeText Qwen3VLText SiglipText SolarOpen VaultGemma XGLM Youtu"},
+     "ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe Glm4MoeLite Glm4vMoeText Glm4vText "
+     "GlmMoeDsa Granite GraniteMoe GraniteMoeHybrid GraniteMoeSWA GraniteMoeShared GraniteSWA "
+     "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 "
+     "NanoChat NemotronH OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText Qwen3VLMoeText "
+     "Qwen3VLText Qwen3_5Moe SiglipText SolarOpen VaultGemma XGLM Youtu"},
     {"ForSequenceClassification ForQuestionAnswering", "Apertus"},
     {"ForTokenClassification ForQuestionAnswering",
      "DeepseekV2 Gemma3 HunYuanDenseV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},

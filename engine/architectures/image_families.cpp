@@ -79,7 +79,7 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
     s.inner = config.integer("intermediate_size", 1, 3072);
   }
   if (kind.contrastive) {
-    s.projection = config.integer("projection_dim", 1, 512);
+    if (!kind.tokens.empty()) s.projection = config.integer("projection_dim", 1, 512);
     s.pooling = kind.tokens.empty() && config.boolean("vision_use_head", true);
     return s;
   }

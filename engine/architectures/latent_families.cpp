@@ -158,6 +158,7 @@ std::vector<Family> with_experts() {
        .mlp_bias = true,
        .read = read_deepseek},
       {.model_type = "deepseek_v3",
+       .other_names = "kimi_k2",
        .blueprint = {.prefix = "DeepseekV3",
                      .sizes = {.vocabulary = 129280,
                                .hidden = 7168,

@@ -83,6 +83,7 @@ std::vector<Family> of_llama_with_other_norms() {
        .read = read_bitnet},
       {.model_type = "glm4v_text",
        .blueprint = {.prefix = "Glm4vText",
+                     .keys = {.head_dim = ""},
                      .sizes = {.vocabulary = 151552,
                                .inner = 13696,
                                .layers = 40,
@@ -228,7 +229,9 @@ std::vector<Family> with_norms_at_the_end() {
        .blueprint = olmo3,
        .attention_bias = "q k v o",
        .windows = {WindowStyle::pattern, 4096, 4}},
-      {.model_type = "exaone4", .blueprint = exaone4, .windows = {WindowStyle::pattern, 4096, 4}},
+      {.model_type = "exaone4",
+       .blueprint = exaone4,
+       .windows = {WindowStyle::pattern, 4096, 4, "sliding_window_pattern"}},
   };
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 namespace tessera {
@@ -19,6 +20,7 @@ enum class NumberKind {
   object,
   list,
   numbers,  // a list of them
+  words,    // a list of names
 };
 
 struct NumberKey {
@@ -26,6 +28,16 @@ struct NumberKey {
   NumberKind kind;
   std::string_view families;  // values of model_type, separated by spaces; "": all
 };
+
+/// A family whose keys are those of another but for what it lacks; rows that name it are what it
+/// has besides.
+struct SameKeys {
+  std::string_view model_type, as;
+  std::string_view lacks = {};
+};
+
+std::span<const NumberKey> number_key_rows();
+std::span<const SameKeys> kin_of_keys();
 
 /// The row of the key `name`, or null.
 const NumberKey* number_key(std::string_view name);

@@ -259,8 +259,8 @@ void PartWriter::all_experts(const ExpertsPart& e, std::int64_t in) {
   const std::string mlp_class = e.expert_class.empty() ? prefix_ + "MLP" : prefix_ + e.expert_class;
   tree_.open("experts", "ModuleList");
   for (std::int64_t k = 0; k < e.count; ++k) {
-    tree_.open(std::to_string(k), mlp_class);
-    one_expert(e, in, e.inner, false);
+    tree_.open(e.numbered + std::to_string(k), mlp_class);
+    one_expert(e, in, e.inner, e.bias);
     tree_.close();
   }
   tree_.close();
@@ -298,7 +298,10 @@ ModuleCost PartWriter::around_experts(const ExpertsPart& e, std::int64_t hidden)
 }
 
 void PartWriter::router(const ExpertsPart& e, std::int64_t hidden) {
-  if (e.corrections.empty()) return tree_.linear(e.router, hidden, e.count, e.router_bias);
+  if (!e.router_module.empty()) tree_.open(e.router_module, prefix_ + "Router");
+  if (e.corrections.empty()) tree_.linear(e.router, hidden, e.count, e.router_bias);
+  if (!e.router_module.empty()) tree_.close();
+  if (e.corrections.empty()) return;
   tree_.open(e.router, prefix_ + "TopKRouter");
   tree_.parameter("weight", {e.count, hidden});
   tree_.open(e.corrections, prefix_ + "Statics");

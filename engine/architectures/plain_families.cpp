@@ -2,6 +2,7 @@
 // Decoders without gates and rotation that are no GPT-2: norms with biases, learned or computed
 // positions; and the texts' halves of CLIP and SigLIP.
 #include "engine/architectures/family.h"
+#include "engine/model/part_costs.h"
 
 namespace tessera {
 namespace {
@@ -26,6 +27,7 @@ constexpr SizeKeys openai_keys{.hidden = "n_embd|hidden_size",
 
 void read_xglm(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "dropout", 0.1);
+  b.attention.kept_scores = kept_scores(true, drops(config, "attention_dropout", 0.1));
   b.scaled_input = config.boolean("scale_embedding", true);
 }
 
@@ -37,6 +39,7 @@ void read_biogpt(JsonReader& config, Blueprint& b) {
 
 void read_openai(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "resid_pdrop", 0.1);
+  b.attention.kept_scores = kept_scores(false, drops(config, "attn_pdrop", 0.1));
 }
 
 void read_clip_text(JsonReader&, Blueprint& b) { b.headless = true; }

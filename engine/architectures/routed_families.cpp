@@ -95,7 +95,12 @@ void read_sarvam(JsonReader& config, Blueprint& b) {
 }
 
 void read_hunyuan(JsonReader& config, Blueprint& b) {
-  read_exaone_moe(config, b);
+  read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
+  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
+  read_shared_experts(config, b, "num_shared_experts", 1);
+  b.dense_blocks.assign(static_cast<std::size_t>(b.sizes.layers), false);
+  b.dense_blocks[0] = true;
+  read_layer_kinds(config, b);
   b.experts.shared_bias = !b.mlp.biases.empty();
 }
 
@@ -152,7 +157,7 @@ std::vector<Family> with_shared_experts() {
                                  .per_token = 6,
                                  .inner = 1408}},
        .attention_bias = "q k v o",
-       .windows = {WindowStyle::after, 4096},
+       .windows = {WindowStyle::beyond, 4096, 62},
        .read = read_dots},
   };
 }
@@ -187,7 +192,7 @@ std::vector<Family> with_own_width() {
                      .attention = {.weights = normed_queries},
                      .experts = exaone,
                      .epsilon = 1e-5},
-       .windows = {WindowStyle::pattern, 4096, 4},
+       .windows = {WindowStyle::pattern, 4096, 4, "sliding_window_pattern"},
        .read = read_exaone_moe},
       {.model_type = "mellum",
        .blueprint =

@@ -329,7 +329,7 @@ Result<Model> build_t5(const T5Kind& kind, JsonReader& config, const std::string
                     "whatever it says",
                     kind.prefix));
   }
-  add_note(model, unfused_note(kind.prefix, sizes.heads));
+  add_note(model, bias_note(kind.prefix, sizes.heads));
   return checked(std::move(model), config);
 }
 

@@ -88,8 +88,10 @@ SpeechSizes read_speech(JsonReader& config, const SpeechKind& kind) {
   s.dropout = probability_of(config, "hidden_dropout", 0.1) > 0;
   const double in_time = probability_of(config, "mask_time_prob", 0.05);
   s.masked = probability_of(config, "mask_feature_prob", 0) > 0 || in_time > 0;
-  if (kind.prefix == "Hubert") s.normed_features = config.boolean("feat_proj_layer_norm", true);
+  const bool hubert = kind.prefix == "Hubert";
+  if (hubert) s.normed_features = config.boolean("feat_proj_layer_norm", true);
   for (const char* key : {"add_adapter", "use_weighted_layer_sum", "conv_pos_batch_norm"}) {
+    if (!hubert && std::string_view(key) == "conv_pos_batch_norm") continue;
     if (!config.boolean(key, false)) continue;
     config.fail(key, "is true, but its layers are not built: describe it as a module tree");
   }

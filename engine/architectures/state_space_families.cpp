@@ -235,6 +235,7 @@ void read_parts(JsonReader& config, Blueprint& b) {
 }
 
 void read_nemotron_h(JsonReader& config, Blueprint& b) {
+  if (b.tied) config.fail("tie_word_embeddings", "is true, but this class never ties its head");
   read_parts(config, b);
   if (!config.status().ok()) return;
   SecondSizes s{};

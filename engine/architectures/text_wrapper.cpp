@@ -21,7 +21,18 @@ struct TextWrapper {
   std::string_view text;                // model type of the text part that says none
   TieOf tie;
   bool tied = false;  // where the outer file says nothing
+  // What the class says of its text part, which `text_config` adds to; JSON.
+  std::string_view defaults = {};
 };
+
+constexpr std::string_view voxtral_text =
+    R"({"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 30, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-05, "rope_theta": 100000000.0, "head_dim": 128})";
+constexpr std::string_view glm_text =
+    R"({"vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
+        "max_position_embeddings": 8192, "rms_norm_eps": 1e-05})";
 
 constexpr TextWrapper wrappers[] = {
     {"audioflamingo3", "AudioFlamingo3", "qwen2", TieOf::nobody},
@@ -34,6 +45,7 @@ constexpr TextWrapper wrappers[] = {
     {"glm46v", "Glm46V", "glm4v_text", TieOf::outer},
     {"glm4v", "Glm4v", "glm4v_text", TieOf::either},
     {"glm4v_moe", "Glm4vMoe", "glm4v_moe_text", TieOf::either},
+    {"glmasr", "GlmAsr", "llama", TieOf::outer, true, glm_text},
     {"got_ocr2", "GotOcr2", "qwen2", TieOf::outer, true},
     {"granite_speech", "GraniteSpeech", "granite", TieOf::outer, true},
     {"hyperclovax_vision_v2", "HyperCLOVAXVisionV2", "hyperclovax", TieOf::outer, true},
@@ -68,7 +80,7 @@ constexpr TextWrapper wrappers[] = {
     {"video_llama_3", "VideoLlama3", "qwen2", TieOf::either},
     {"video_llava", "VideoLlava", "llama", TieOf::outer},
     {"vipllava", "VipLlava", "llama", TieOf::outer},
-    {"voxtral", "Voxtral", "llama", TieOf::nobody},
+    {"voxtral", "Voxtral", "llama", TieOf::nobody, false, voxtral_text},
 };
 
 const TextWrapper* wrapper_of(std::string_view name) {
@@ -121,6 +133,16 @@ std::string without_other_parts(const nlohmann::json& json, bool nested, nlohman
   return left_out;
 }
 
+// The head of Ovis2 is as wide as the outer file says.
+bool other_head(const TextWrapper& wrapper, const nlohmann::json& outer,
+                const nlohmann::json& inner) {
+  if (wrapper.model_type != "ovis2" || inner["tie_word_embeddings"] != false) return false;
+  return outer.value("hidden_size", nlohmann::json(1536)) !=
+             inner.value("hidden_size", nlohmann::json(4096)) ||
+         outer.value("vocab_size", nlohmann::json(151643)) !=
+             inner.value("vocab_size", nlohmann::json(151936));
+}
+
 // As what the outer file says beside: the head, the dtype, the layout of experts.
 void inherit(const TextWrapper& wrapper, const nlohmann::json& json, nlohmann::json& inner) {
   if (!inner.contains("tie_word_embeddings") || inner["tie_word_embeddings"].is_boolean()) {
@@ -163,6 +185,10 @@ Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
   }
   WrappedText out{.config = nested ? *found : json, .warning = {}};
   nlohmann::json& inner = out.config;
+  if (!wrapper->defaults.empty()) {
+    const nlohmann::json defaults = nlohmann::json::parse(wrapper->defaults);
+    inner.insert(defaults.begin(), defaults.end());  // keys that are there stay
+  }
   if (!nested || inner.value("model_type", nlohmann::json()).is_null()) {
     inner["model_type"] = wrapper->text;
   }
@@ -173,6 +199,12 @@ Result<std::optional<WrappedText>> wrapped_text(const nlohmann::json& json,
                               shown_value(type)));
   }
   inherit(*wrapper, json, inner);
+  if (other_head(*wrapper, json, inner)) {
+    return refuse(
+        "a head that is not the embedding has hidden_size and vocab_size of the outer file "
+        "(1536 and 151643 unless given), which differ from those of text_config: it could not "
+        "read its language model");
+  }
   const std::string left_out = without_other_parts(json, nested, inner);
   out.warning =
       fmt::format("only the language model of {} is built, {}; without its other parts{}{}",

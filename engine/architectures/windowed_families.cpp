@@ -15,20 +15,19 @@ void read_granite_moe(JsonReader& config, Blueprint& b) {
   read_shared_granite(config, b, 0);
 }
 
-void read_flint(JsonReader& config, Blueprint& b) {
+// Experts that all tokens meet are as wide as the row says, unless the file does.
+void read_narrow_experts(JsonReader& config, Blueprint& b) {
   read_expert_counts(config, b, "num_experts|num_local_experts", "num_experts_per_tok");
   b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  b.experts.shared = config.integer("shared_expert_intermediate_size", 1, 1024);
+  b.experts.shared = config.integer("shared_expert_intermediate_size", 1, b.experts.shared);
+}
+
+void read_flint(JsonReader& config, Blueprint& b) {
+  read_narrow_experts(config, b);
   read_sparse_step(config, b);
   for (std::size_t k = 0; k < b.dense_blocks.size() && !config.has("mlp_only_layers"); ++k) {
     b.dense_blocks[k] = b.dense_blocks[k] || k < 2;
   }
-}
-
-void read_kolibri(JsonReader& config, Blueprint& b) {
-  read_expert_counts(config, b, "num_local_experts|num_experts", "num_experts_per_tok");
-  b.experts.inner = config.integer("moe_intermediate_size", 1, b.experts.inner);
-  b.experts.shared = config.integer("shared_expert_intermediate_size", 1, 512);
 }
 
 std::vector<Family> of_granite() {
@@ -77,18 +76,21 @@ std::vector<Family> others() {
                           .head_dim = 128,
                           .positions = 131072},
                 .epsilon = 1e-5};
-  Blueprint flint{
-      .prefix = "Flint",
-      .sizes = {.vocabulary = 150144,
-                .hidden = 2048,
-                .inner = 6144,
-                .layers = 49,
-                .heads = 32,
-                .key_value_heads = 4,
-                .head_dim = 128,
-                .positions = 262144},
-      .attention = {.weights = std::string(with_sinks) + " q_norm:qn k_norm:kn"},
-      .experts = {.order = "experts router shared", .count = 256, .per_token = 6, .inner = 512}};
+  Blueprint flint{.prefix = "Flint",
+                  .sizes = {.vocabulary = 150144,
+                            .hidden = 2048,
+                            .inner = 6144,
+                            .layers = 49,
+                            .heads = 32,
+                            .key_value_heads = 4,
+                            .head_dim = 128,
+                            .positions = 262144},
+                  .attention = {.weights = std::string(with_sinks) + " q_norm:qn k_norm:kn"},
+                  .experts = {.order = "experts router shared",
+                              .count = 256,
+                              .per_token = 6,
+                              .inner = 512,
+                              .shared = 1024}};
   Blueprint kolibri = flint;
   kolibri.prefix = "Kolibri1";
   kolibri.keys.inner = "";
@@ -108,6 +110,7 @@ std::vector<Family> others() {
       "post_mlp_layernorm";
   kolibri.experts.shared_name = "shared_experts";
   kolibri.experts.count = 384;
+  kolibri.experts.shared = 512;
   return {{.model_type = "cwm",
            .blueprint = cwm,
            .mlp_bias = true,
@@ -120,7 +123,7 @@ std::vector<Family> others() {
           {.model_type = "kolibri1",
            .blueprint = kolibri,
            .windows = {WindowStyle::pattern, 513, 5},
-           .read = read_kolibri}};
+           .read = read_narrow_experts}};
 }
 
 }  // namespace

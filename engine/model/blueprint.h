@@ -49,6 +49,9 @@ struct AttentionPart {
   bool norm_per_head = false;     // each head has a norm of its own, in a list
   bool norm_table = false;        // or a row of a table
   LatentSizes latent = {};        // key_value 0: none
+  /// Bytes that attention without fused kernels keeps for each pair of tokens: per head, by
+  /// kept_scores(), and once for all heads.
+  double kept_scores = 0, kept_pairs = 0;
 };
 
 /// An MLP. Roles: g and u, or gu (fused), then d; n, a norm before that; xielu, an activation
@@ -69,7 +72,9 @@ struct ExpertsPart {
   std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
   std::string order = "router experts";  // shared, gate, latent, norm:its name
   std::string router = "gate";
-  std::string expert_class = {};  // of one expert, the family's MLP if empty
+  std::string router_module = {};  // around the router; "": none
+  std::string numbered = {};       // what stands before the number of an expert of its own
+  std::string expert_class = {};   // of one expert, the family's MLP if empty
   std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert; without g: no gate
   std::string shared_name = "shared_expert";
   std::int64_t count = 0, per_token = 0, inner = 0;
@@ -78,6 +83,8 @@ struct ExpertsPart {
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
+  bool wide_router = false;      // it reads its input in float32
+  bool relu = false;             // the activation, where there is no gate
   bool shared_bias = false;      // of the expert that all tokens meet
   std::string corrections = {};  // a module of the router with a number per expert, not trained
 };

@@ -42,6 +42,11 @@ ModuleCost operator+(ModuleCost a, const ModuleCost& b) {
   return a;
 }
 
+double kept_scores(bool wide, bool dropped) {
+  constexpr double float32 = 4, mask = 1;
+  return dropped ? (wide ? float32 : element) + mask + element : (wide ? float32 : 0) + element;
+}
+
 ModuleCost embedding_cost(std::int64_t width, bool added, bool scaled) {
   const double passes = (added ? 3 : 2) + (scaled ? 2 : 0);
   return {.elementwise_bytes = per_token(passes * element * real(width)),
@@ -93,6 +98,14 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
   if (part.weights.find(":iq") != std::string::npos) {  // scores, of which nothing is kept
     cost.attention_flops.quadratic += 2 * real(l.index_heads * l.index_width);
     cost.kernels += 4;
+  }
+  if (part.kept_scores > 0) {
+    const double heads = real(part.heads);
+    cost.activation_bytes.quadratic += heads * part.kept_scores + part.kept_pairs;
+    // What is kept is written and read; scores are written, added to a mask or bias, and read.
+    cost.elementwise_bytes.quadratic += heads * (2 * part.kept_scores + 4 * element);
+    cost.kernels += 4;
+    cost.attention.causal = false;  // nothing is skipped
   }
   if (part.weights.find(":qkv") != std::string::npos) {
     ++cost.kernels;  // apart
@@ -161,6 +174,12 @@ ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   cost.matmul_flops.linear += 2 * h * choices;  // the router
   // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
   cost.activation_bytes.linear += 2 * element * used * real(in) + 4 * choices;
+  if (part.relu) cost.activation_bytes.linear -= used * element * f;  // its input
+  if (part.wide_router) {                                             // a copy, which is kept, too
+    cost.activation_bytes.linear += 4 * h;
+    cost.elementwise_bytes.linear += (element + 4) * h;
+    ++cost.kernels;
+  }
   cost.elementwise_bytes.linear += 4 * element * used * real(in);  // gather and scatter
   return cost;
 }

@@ -13,6 +13,10 @@
 
 namespace tessera {
 
+/// Bytes per head and pair of tokens that attention without fused kernels keeps for backward: what
+/// the softmax gives, in float32 first if it is `wide`, and, if that is dropped out, mask and rest.
+double kept_scores(bool wide, bool dropped);
+
 ModuleCost embedding_cost(std::int64_t width, bool added, bool scaled);
 ModuleCost norm_cost(NormKind kind, std::int64_t width);
 

@@ -137,14 +137,29 @@ TEST_CASE("a flag that is null is false, as Python takes it, and a null head_dim
         count(R"({"model_type": "ernie4_5", "head_dim": 64})"));
 }
 
-TEST_CASE("models whose attention transformers does not fuse say what is not counted",
-          "[model][cost]") {
-  for (const char* type : {"bloom", "gpt_oss", "xglm", "t5", "mpnet", "deberta-v2"}) {
-    const std::string text = std::string(R"({"model_type": ")") + type + R"("})";
-    const Model model = test::require_value(parse_model(text, "config.json"));
-    INFO(type);
-    CHECK(model.cost_note.find("MiB per block and sequence") != std::string::npos);
+TEST_CASE(
+    "models whose attention transformers does not fuse keep its scores, or say what is not "
+    "counted",
+    "[model][cost]") {
+  const auto built = [](const std::string& type, const char* rest = "") {
+    return test::require_value(
+        parse_model(R"({"model_type": ")" + type + "\"" + rest + "}", "config.json"));
+  };
+  const auto scores = [](const Model& model) {
+    double sum = 0;
+    for (const ModuleId id : model.forward) sum += model.module(id).cost.activation_bytes.quadratic;
+    return sum;
+  };
+  const char* const dropped = R"(, "attention_dropout": 0.1)";
+  CHECK(scores(built("bloom")) == 2 * 8 * 6);
+  CHECK(scores(built("bloom", dropped)) == 2 * 8 * 7);
+  CHECK(scores(built("mpt", R"(, "attn_config": {"attn_pdrop": 0.1})")) == 24 * 16 * 7);
+  CHECK(scores(built("mpnet")) == 12 * 12 * 5 + 8);
+  CHECK(scores(built("llama", dropped)) == 0);
+  for (const char* type : {"gpt_oss", "gemma2", "gpt_neo", "flint"}) {
+    CHECK(built(type).cost_note.find("MiB per block and sequence") != std::string::npos);
   }
+  CHECK(built("t5").cost_note.find("biases of relative positions") != std::string::npos);
   CHECK(test::require_value(parse_model(R"({"model_type": "llama"})", "c")).cost_note.empty());
 }
 

@@ -189,6 +189,7 @@ TEST_CASE("impossible costs are refused", "[model][tree][errors]") {
       {R"("linears":[{"in":4}])", "linears[0] out is missing"},
       {R"("linears":[{"in":4,"out":2,"rows":1}])", "unknown key \"rows\""},
       {R"("linears":[{"in":4,"out":2}],"flops_per_sample":[0,99])", "says otherwise"},
+      {R"("attention":[])", "attention expected an object {...}, found []"},
       {R"("attention":{"heads":4})", "attention head_dim is missing"},
       {R"("attention":{"heads":4,"key_value_heads":3,"head_dim":8})", "not a multiple"},
       {R"("kernels":-1)", "kernels must be 0 to"},

@@ -41,16 +41,17 @@ Status ReplicateEngine::verify_model() {
   for (const Parameter& p : model_.parameters) {
     numbers += 2 * static_cast<std::int64_t>(p.shape.size());
   }
-  return broadcast_numbers("sizes_and_strides", numbers);
+  return broadcast_numbers("sizes_and_strides", numbers, DType::int64);
 }
 
-Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t count) {
+Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t count,
+                                          DType dtype) {
   if (world_size_ == 1) return {};
   const Cause why = cause("root", Reason::order);
   const Numel numel{std::max<std::int64_t>(1, count)};
   TESSERA_ASSIGN(BufferId buffer,
-                 allocate(name, bytes_of(numel, DType::int32), MemoryClass::temporary, nccl_, why));
-  const View all = View::whole(buffer, DType::int32, numel);
+                 allocate(name, bytes_of(numel, dtype), MemoryClass::temporary, nccl_, why));
+  const View all = View::whole(buffer, dtype, numel);
   Compute fill;
   fill.writes = {all};
   TESSERA_TRY(submit_on(everyone_, nccl_, why, std::move(fill)).status());
@@ -65,9 +66,10 @@ Status ReplicateEngine::broadcast_numbers(const std::string& name, std::int64_t 
 std::vector<View> ReplicateEngine::buffer_views() const {
   std::vector<View> views;
   for (std::size_t k = 0; k < module_buffers_.size(); ++k) {
-    const Numel bytes{model_.buffers[k].bytes().value};
-    if (!module_buffers_[k].valid() || bytes == Numel{0}) continue;
-    views.push_back(View::whole(module_buffers_[k], DType::uint8, bytes));
+    const Buffer& buffer = model_.buffers[k];
+    const Numel numel{buffer.bytes().value / bytes_of(Numel{1}, buffer.dtype).value};
+    if (!module_buffers_[k].valid() || numel == Numel{0}) continue;
+    views.push_back(View::whole(module_buffers_[k], buffer.dtype, numel));
   }
   return views;
 }
@@ -75,47 +77,52 @@ std::vector<View> ReplicateEngine::buffer_views() const {
 Status ReplicateEngine::broadcast_state(Index root) {
   std::vector<View> values;
   for (const ReplicatedParameter& p : parameters_) values.push_back(whole(p.shard.value, p));
-  TESSERA_TRY(broadcast_coalesced(values, root));
-  return broadcast_coalesced(buffer_views(), root);
+  const std::vector<View> buffers = buffer_views();
+  values.insert(values.end(), buffers.begin(), buffers.end());
+  return broadcast_coalesced(values, root);
 }
 
-// Views of one dtype: at most 250 MiB at a time beyond the largest.
+// Those of one dtype together, until they are 250 MiB: torch assigns them as gradients.
 Status ReplicateEngine::broadcast_coalesced(const std::vector<View>& views, Index root) {
-  const Cause why = cause("root", Reason::order);
-  for (std::size_t k = 0; k < views.size();) {
-    const DType dtype = views[k].dtype;
-    Numel numel{};
-    std::size_t end = k;
-    while (end < views.size() &&
-           (end == k || bytes_of(numel + views[end].numel, dtype) <= broadcast_bucket)) {
-      numel += views[end++].numel;
-    }
-    TESSERA_ASSIGN(BufferId coalesced, allocate("coalesced_model", bytes_of(numel, dtype),
-                                                MemoryClass::temporary, compute_, why));
-    Copy in, out;
-    Numel offset{};
-    for (; k < end; ++k) {
-      const View place = View::part(coalesced, dtype, offset, views[k].numel);
-      in.pieces.push_back({.from = views[k], .to = place});
-      out.pieces.push_back({.from = place, .to = views[k]});
-      offset += views[k].numel;
-    }
-    TESSERA_TRY(submit_on(everyone_, compute_, why, std::move(in)).status());
-    TESSERA_TRY(wait_stream(nccl_, compute_, why));
-    TESSERA_ASSIGN(
-        const EventId sent,
-        submit(nccl_, why, Broadcast{world_, View::whole(coalesced, dtype, numel), root}));
-    TESSERA_TRY(wait_event(compute_, sent, why));
-    TESSERA_ASSIGN(const EventId copied, submit_on(everyone_, compute_, why, std::move(out)));
-    TESSERA_TRY(release(coalesced, copied));
+  std::vector<BucketTensor> tensors;
+  for (const View& view : views) tensors.push_back({bytes_of(view.numel, view.dtype), view.dtype});
+  for (const auto& bucket : assign_buckets(tensors, {broadcast_bucket}).buckets) {
+    std::vector<View> together;
+    for (const std::size_t k : bucket) together.push_back(views[k]);
+    TESSERA_TRY(broadcast_together(together, root));
   }
   return {};
 }
 
+Status ReplicateEngine::broadcast_together(const std::vector<View>& views, Index root) {
+  const Cause why = cause("root", Reason::order);
+  const DType dtype = views.front().dtype;
+  Numel numel{};
+  for (const View& view : views) numel += view.numel;
+  TESSERA_ASSIGN(BufferId coalesced, allocate("coalesced_model", bytes_of(numel, dtype),
+                                              MemoryClass::temporary, compute_, why));
+  Copy in, out;
+  Numel offset{};
+  for (const View& view : views) {
+    const View place = View::part(coalesced, dtype, offset, view.numel);
+    in.pieces.push_back({.from = view, .to = place});
+    out.pieces.push_back({.from = place, .to = view});
+    offset += view.numel;
+  }
+  TESSERA_TRY(submit_on(everyone_, compute_, why, std::move(in)).status());
+  TESSERA_TRY(wait_stream(nccl_, compute_, why));
+  TESSERA_ASSIGN(const EventId sent,
+                 submit(nccl_, why, Broadcast{world_, View::whole(coalesced, dtype, numel), root}));
+  TESSERA_TRY(wait_event(compute_, sent, why));
+  TESSERA_ASSIGN(const EventId copied, submit_on(everyone_, compute_, why, std::move(out)));
+  return release(coalesced, copied);
+}
+
 // Rank 0's; with uneven inputs those of the largest rank that still has some.
 Status ReplicateEngine::sync_buffers() {
-  // As in torch the forward before this one decides: after one without sync nothing is sent.
-  const bool stale = std::exchange(buffers_stale_, sync_);
+  // As in torch the forward before this one decides: after one without sync, or without a
+  // backward pass to come, nothing is sent.
+  const bool stale = std::exchange(buffers_stale_, sync_ && trains());
   const std::vector<View> views = buffer_views();
   if (!stale || !options_.broadcast_buffers || views.empty() || world_size_ == 1) return {};
   Index root = 0;

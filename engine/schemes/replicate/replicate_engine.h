@@ -112,7 +112,8 @@ class ReplicateEngine final : public EngineBase, public GradientReducer {
   Status verify_model();
   Status broadcast_state(Index root);
   Status broadcast_coalesced(const std::vector<View>& views, Index root);
-  Status broadcast_numbers(const std::string& name, std::int64_t count);
+  Status broadcast_together(const std::vector<View>& views, Index root);
+  Status broadcast_numbers(const std::string& name, std::int64_t count, DType dtype = DType::int32);
   Status sync_buffers();
   std::vector<View> buffer_views() const;
 

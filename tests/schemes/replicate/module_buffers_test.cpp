@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: rank 0's are broadcast at set-up and at each forward that follows a synced one.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "tessera/join.h"
 #include "tessera/recording.h"
@@ -24,17 +29,23 @@ Model normed() {
   return *model;
 }
 
-// Broadcasts of model bytes: parameters are float32, buffers go as bytes.
-int buffer_broadcasts(const Recording& recording, std::size_t from = 0, Index root = 0) {
-  int count = 0;
+// "float32 3": broadcasts of the model's values, one of each dtype, as torch 2.15 has them.
+std::vector<std::string> broadcasts(const Recording& recording, std::size_t from = 0,
+                                    Index root = 0) {
+  std::vector<std::string> out;
   for (std::size_t k = from; k < recording.records.size(); ++k) {
     const auto* op = std::get_if<Broadcast>(&recording.records[k].op.what);
-    if (op == nullptr || op->data.dtype != DType::uint8) continue;
+    if (op == nullptr || op->data.dtype == DType::int32) continue;  // numbers that ranks compare
     CHECK(op->root == root);
-    CHECK(op->data.numel == Numel{3 * 4 + 8});
-    ++count;
+    out.push_back(fmt::format("{} {}", name_of(op->data.dtype), op->data.numel.value));
   }
-  return count;
+  return out;
+}
+
+// How often the buffers are sent: the only numbers of this dtype.
+int buffer_broadcasts(const Recording& recording, std::size_t from = 0, Index root = 0) {
+  const auto all = broadcasts(recording, from, root);
+  return static_cast<int>(std::count(all.begin(), all.end(), "int64 1"));
 }
 
 TEST_CASE("buffers are read from a module tree", "[reduce][buffers]") {
@@ -48,6 +59,28 @@ TEST_CASE("buffers are read from a module tree", "[reduce][buffers]") {
   twice.replace(twice.find("\"batches\""), 9, "\"weight\"");
   CHECK(parse_model(twice, "test").status().message().find("used twice in one module") !=
         std::string::npos);
+}
+
+TEST_CASE("what ranks are sent goes by dtypes, parameters and buffers together at set-up",
+          "[reduce][buffers]") {
+  const Model model = normed();
+  Recording recording;
+  const auto runtime = make_recording_runtime(2, recording);
+  auto engine = replicate(*runtime, model, {});
+  REQUIRE(engine.ok());
+  using Lines = std::vector<std::string>;
+  CHECK(broadcasts(recording) == Lines{"int64 6", "float32 15", "int64 1"});  // sizes before
+  const Lines buffers = {"float32 3", "int64 1"};
+  const auto sent = [&](const TrainingOptions& training) {
+    const std::size_t before = recording.records.size();
+    test::require_ok(run_training_step(**engine, model, training));
+    return broadcasts(recording, before);
+  };
+  CHECK(sent({}) == buffers);
+  // The forward pass of an evaluation takes what the step before it changed, and changes nothing.
+  CHECK(sent({.passes = {{.kind = TrainingPass::Kind::evaluate}}}) == buffers);
+  CHECK(sent({}).empty());
+  CHECK(sent({}) == buffers);
 }
 
 TEST_CASE("buffers follow rank 0", "[reduce][buffers]") {
