@@ -11,7 +11,7 @@ constexpr int chain_max = 64;  // operations that one pause is followed back ove
 
 }  // namespace
 
-BlockingTimes::BlockingTimes(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
+BlockingTimes::BlockingTimes(const Trace& trace, Lanes lanes, Lanes compute, Time from) {
   std::int32_t first = std::numeric_limits<std::int32_t>::max(), last = -1;
   for (const storage::Lane* lane : lanes) {
     if (lane->op.empty()) continue;
@@ -19,14 +19,13 @@ BlockingTimes::BlockingTimes(const Trace& trace, Lanes lanes, Lanes compute, Tim
     first = std::min(first, *low);
     last = std::max(last, *high);
   }
-  if (last < first) return;
+  if (last < first || compute.empty()) return;
   const auto waits = trace.reader().waits(first, std::int64_t{last} + 1);
   if (!waits.ok() || waits->op.empty()) return;
   known_ = true;
   for (const storage::Lane* lane : compute) {
     for (std::size_t i = 1; i < lane->begin.size(); ++i) {
-      const bool wanted = from <= lane->begin[i] && lane->begin[i] < to;
-      if (!wanted || lane->end[i - 1] >= lane->begin[i]) continue;
+      if (lane->begin[i] < from || lane->end[i - 1] >= lane->begin[i]) continue;
       follow(trace, lanes, *waits, {lane, i}, lane->end[i - 1]);
     }
   }

@@ -5,7 +5,7 @@
 // on was waited for, and before that what this one had waited for: the parts of the pause that
 // collectives on this chain fill are theirs.
 //
-//   const BlockingTimes blocking(trace, lanes, compute, from, to);
+//   const BlockingTimes blocking(trace, lanes, compute, from);
 //   blocking.of(op.id);  // ns
 #pragma once
 
@@ -17,8 +17,9 @@ namespace tessera::analysis {
 
 class BlockingTimes {
  public:
-  /// Of pauses that end in [from, to). `lanes` are all of one rank, `compute` those that compute.
-  BlockingTimes(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to);
+  /// Of pauses that end at `from` or later. `lanes` are all of one rank, `compute` those that
+  /// compute.
+  BlockingTimes(const Trace& trace, Lanes lanes, Lanes compute, Time from);
 
   /// The trace says what operations waited for; imported ones do not, or the file is damaged.
   bool known() const { return known_; }

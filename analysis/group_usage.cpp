@@ -2,7 +2,6 @@
 #include "tessera/analysis/group_usage.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -79,7 +78,7 @@ UsageSum::~UsageSum() = default;
 void UsageSum::add(const Trace& trace, Lanes lanes, Lanes compute, Time from, Time to) {
   const LinkLimits limits(trace.run());
   // Who waited for what begins in the range may begin after it.
-  const BlockingTimes blocking(trace, lanes, compute, from, std::numeric_limits<Time>::max());
+  const BlockingTimes blocking(trace, lanes, compute, from);
   spans_between(trace, lanes, from, to,
                 [&](const storage::OpRow& op, const storage::Lane& lane, std::size_t i) {
                   const bool collective = is_collective(op.kind);

@@ -12,14 +12,15 @@ namespace tessera::analysis {
 namespace {
 
 constexpr std::int32_t steps_at_once = 32;
-constexpr std::int32_t ids_looked_at = 1 << 16;  // of operations: a step has each kind of work
+constexpr std::int64_t ids_looked_at = 1 << 16;  // of operations: a step has each kind of work
 
 /// Streams of the host on which something is computed; what only copies moves files.
 Result<std::set<std::int32_t>> computing_streams(const Trace& trace) {
   std::set<std::int32_t> streams;
   TESSERA_ASSIGN(const auto range, trace.reader().op_range());
-  const std::int32_t to = std::min(range.second, range.first + ids_looked_at);
-  TESSERA_ASSIGN(const auto ops, trace.reader().op_sorts(range.first, to));
+  const std::int64_t to = std::min<std::int64_t>(range.second, range.first + ids_looked_at);
+  TESSERA_ASSIGN(const auto ops,
+                 trace.reader().op_sorts(range.first, static_cast<std::int32_t>(to)));
   for (const storage::OpSort& op : ops) {
     if (op.kind == OpKind::compute) streams.insert(op.stream);
   }

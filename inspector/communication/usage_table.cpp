@@ -188,9 +188,9 @@ std::string usage_sql(UsageBy by, Rank rank, Time from, Time to) {
 }
 
 std::string usage_csv(const std::vector<analysis::GroupUsage>& rows) {
-  std::string csv =
-      query::csv_line({"name", "kind", "group", "group_size", "algorithm", "count", "bytes",
-                       "duration", "wait", "transfer", "exposed", "blocking", "algbw", "busbw", "link"});
+  std::string csv = query::csv_line({"name", "kind", "group", "group_size", "algorithm", "count",
+                                     "bytes", "duration", "wait", "transfer", "exposed", "blocking",
+                                     "algbw", "busbw", "link"});
   for (const Row& r : rows) {
     csv += query::csv_line(
         {r.name, std::string(name_of(r.kind)), r.group, std::to_string(r.group_size), r.algorithm,

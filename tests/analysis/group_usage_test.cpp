@@ -107,7 +107,9 @@ TEST_CASE("what compute stood still for is a part of what was exposed", "[analys
   REQUIRE(lanes.ok());
   std::vector<const storage::Lane*> spans;
   for (const storage::Lane& lane : *lanes) spans.push_back(&lane);
-  for (const GroupUsage& row : group_usage(*trace, spans, {}, 0, trace->info().end + 1)) {
+  const auto threads = compute_lanes(*trace, *lanes);
+  REQUIRE_FALSE(threads.empty());
+  for (const GroupUsage& row : group_usage(*trace, spans, threads, 0, trace->info().end + 1)) {
     CHECK(row.blocking == -1);
   }
 }

@@ -35,12 +35,12 @@ struct GroupUsage {
   OpKind kind = OpKind::all_gather;
   std::string algorithm;  // "" if unknown
   std::int64_t count = 0;
-  Bytes bytes{};                   // sum
-  Time duration = 0;               // sum
-  Time wait = 0;                   // sum: until the last member had come
-  Time transfer = 0;               // sum: from then on
-  Time exposed = 0;                // sum: parts of both in which the rank computes nothing
-  Time blocking = -1;              // sum: of these, parts for which compute stood still; -1: unknown
+  Bytes bytes{};       // sum
+  Time duration = 0;   // sum
+  Time wait = 0;       // sum: until the last member had come
+  Time transfer = 0;   // sum: from then on
+  Time exposed = 0;    // sum: parts of both in which the rank computes nothing
+  Time blocking = -1;  // sum: of these, parts for which compute stood still; -1: unknown
   double algorithm_bandwidth = 0;  // median over the spans
   double bus_bandwidth = 0;        // median over the spans
   double link_bandwidth = 0;       // what the links of a process group carry, if that is known
