@@ -33,7 +33,7 @@ Status check_output(const ExportArguments& a) {
   if (std::filesystem::is_directory(a.output, ignored)) {
     return {Code::invalid_argument, fmt::format("--output {}: is a folder", a.output)};
   }
-  if (!std::filesystem::exists(a.output, ignored)) return {};
+  if (!std::filesystem::is_regular_file(a.output, ignored)) return {};
   const auto trace = storage::TraceReader::open(a.output);
   if (!trace.ok()) return {};
   return {Code::invalid_argument,
