@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "engine/text/json_reader.h"
 #include "engine/text/nearest_word.h"
@@ -52,14 +51,16 @@ Nvme read_nvme(const Json& json, const std::string& where, Status& status) {
 }
 
 // Whether the file has what "gpu.matmul" names.
-bool has_path(const Json& json, const std::string& path) {
+bool has_path(const Json& json, std::string_view path) {
   const Json* at = &json;
-  std::istringstream parts(path);
-  for (std::string part; std::getline(parts, part, '.');) {
+  while (true) {
+    const std::size_t dot = path.find('.');
+    const std::string part(path.substr(0, dot));
     if (!at->is_object() || !at->contains(part)) return false;
+    if (dot == std::string_view::npos) return true;
     at = &(*at)[part];
+    path.remove_prefix(dot + 1);
   }
-  return true;
 }
 
 // They are for people; a key that says nothing is a mistake all the same.
