@@ -38,14 +38,10 @@ class IdleTimes {
     BusyTimes hidden(chosen(lanes, order_of(metric_) - 1));
     BusyTimes busy(chosen(lanes, order_of(metric_)));
     std::vector<Time> times;
-    for (const auto& [begin, end] : steps) {
-      const auto free = [&](BusyTimes& of) {
-        const Time before = of.before(begin);
-        return end - begin - (of.before(end) - before);
-      };
+    for (const auto& step : steps) {
       // The program is what nothing else explains.
-      const Time rest = free(hidden);
-      times.push_back(metric_ == Metric::host ? rest : rest - free(busy));
+      const Time rest = free(hidden, step);
+      times.push_back(metric_ == Metric::host ? rest : rest - free(busy, step));
     }
     return times;
   }
@@ -53,6 +49,12 @@ class IdleTimes {
  private:
   // What hides what comes later.
   enum Order { device, cpu, files, copies, host };
+
+  // Of a stretch, what is not `busy`; stretches are asked in their order.
+  static Time free(BusyTimes& busy, const std::pair<Time, Time>& stretch) {
+    const Time before = busy.before(stretch.first);
+    return stretch.second - stretch.first - (busy.before(stretch.second) - before);
+  }
 
   static int order_of(Metric metric) {
     if (metric == Metric::cpu) return cpu;
