@@ -102,9 +102,7 @@ class AlbertBuilder {
   }
 
   void pool(const std::string& path, std::int64_t out) {
-    const ModuleId id = w_.linear(path, s_.hidden, out, true);
-    fix_length(w_.tree().module(id).cost, 1);
-    w_.runs(id);
+    run_on_one_token(w_, path, s_.hidden, out);
   }
 
   void finish() {

@@ -48,10 +48,7 @@ class BartBuilder {
                       /*wide=*/false));
     } else if (head_ == "ForSequenceClassification") {
       for (const auto& [name, out] : {std::pair{"dense", s_.hidden}, {"out_proj", labels_}}) {
-        const ModuleId id =
-            w_.linear(std::string("classification_head.") + name, s_.hidden, out, true);
-        fix_length(w_.tree().module(id).cost, 1);  // reads the last token only
-        w_.runs(id);
+        run_on_one_token(w_, std::string("classification_head.") + name, s_.hidden, out);
       }
     } else if (head_ == "ForQuestionAnswering") {
       w_.runs(w_.linear("qa_outputs", s_.hidden, 2, true));

@@ -225,9 +225,7 @@ class DebertaBuilder {
 
   // Reads the first token only.
   void pool(const std::string& path, std::int64_t out) {
-    const ModuleId id = w_.linear(path, s_.hidden, out, true);
-    fix_length(cost(id), 1);
-    w_.runs(id);
+    run_on_one_token(w_, path, s_.hidden, out);
   }
 
   void finish() {

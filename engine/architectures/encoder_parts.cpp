@@ -145,6 +145,13 @@ void fix_length(ModuleCost& cost, std::int64_t tokens) {
   cost.dropout = 0;
 }
 
+void run_on_one_token(PartWriter& writer, const std::string& path, std::int64_t in,
+                      std::int64_t out) {
+  const ModuleId id = writer.linear(path, in, out, true);
+  fix_length(writer.tree().module(id).cost, 1);
+  writer.runs(id);
+}
+
 Result<Model> checked(Model model, JsonReader& config) {
   TESSERA_TRY(check_size(model, config.source()));
   return model;

@@ -41,6 +41,9 @@ std::string bias_note(const std::string& model_type, std::int64_t heads);
 
 /// Makes costs of `tokens` tokens, whatever the length of the sequence: of images and of sound.
 void fix_length(ModuleCost& cost, std::int64_t tokens);
+/// Runs a Linear with a bias that reads one token of a sequence: of poolers and classifiers.
+void run_on_one_token(PartWriter& writer, const std::string& path, std::int64_t in,
+                      std::int64_t out);
 
 /// The model, or why it is too large.
 Result<Model> checked(Model model, JsonReader& config);

@@ -226,9 +226,7 @@ class SpeechBuilder {
     if (head_ == "ForCTC") w_.runs(w_.linear("lm_head", s_.hidden, s_.vocabulary, true));
     if (head_ != "ForSequenceClassification") return;
     w_.runs(w_.linear("projector", s_.hidden, s_.projection, true));
-    const ModuleId id = w_.linear("classifier", s_.projection, labels_, true);
-    fix_length(cost(id), 1);  // of the mean of all frames
-    w_.runs(id);
+    run_on_one_token(w_, "classifier", s_.projection, labels_);  // the mean of all frames
   }
 
   const SpeechKind& kind_;
