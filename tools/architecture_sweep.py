@@ -78,13 +78,14 @@ def main():
     parser.add_argument("--count", type=int, default=4)
     parser.add_argument("--only", default="")
     parser.add_argument("--perturb", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="other seeds are other configurations")
     options = parser.parse_args()
     only = [word for word in options.only.split(",") if word]
     total = collections.Counter()
     for kind, name, _, choices in architecture_truth.ROWS:
         if only and kind not in only:
             continue
-        rng = random.Random(f"{kind} {name} {options.perturb}")
+        rng = random.Random(f"{kind} {name} {options.perturb} {options.seed}")
         results = collections.Counter()
         for _ in range(4 * options.count):
             if sum(results[word] for word in ("equal", "refused", "WRONG")) == options.count:

@@ -94,7 +94,9 @@ BartSizes read_bart(JsonReader& config, const BartKind& kind) {
     config.fail(kind.prompt_key,
                 "is true, but prompts are not built: describe it as a module tree");
   }
-  if (config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
+  // Others ignore it.
+  const bool two = *kind.table_key != '\0';
+  if (two && config.integer("decoder_vocab_size", 1, s.vocabulary) != s.vocabulary) {
     config.fail("decoder_vocab_size", fmt::format("is not vocab_size {}, but both halves have one "
                                                   "table here",
                                                   s.vocabulary));

@@ -92,7 +92,9 @@ class BertBuilder {
     w_.container("intermediate", prefixed("Intermediate"));
     w_.container("output", prefixed("Output"));
     w_.container("pooler", prefixed("Pooler"));
-    w_.container("cls", prefixed("OnlyMLMHead"));
+    w_.container("cls", prefixed(head_ == "ForPreTraining"               ? "PreTrainingHeads"
+                                 : head_ == "ForNextSentencePrediction" ? "OnlyNSPHead"
+                                                                        : "OnlyMLMHead"));
     w_.container("predictions", prefixed("LMPredictionHead"));
     w_.container("transform", prefixed("PredictionHeadTransform"));
     w_.container("lm_head", prefixed("LMHead"));
@@ -200,12 +202,16 @@ class BertBuilder {
     const bool predicts_as_bert = bert || n_.style == BertStyle::big_bird;
     const bool pooled =
         head_ == "Model" ||
-        (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice"));
+        (bert && (head_ == "ForSequenceClassification" || head_ == "ForMultipleChoice" ||
+                  head_ == "ForPreTraining" || head_ == "ForNextSentencePrediction"));
     const bool has_pooler = n_.always_pools || (pooled && !distil() && !electra());
     if (has_pooler) pool(base_ + n_.pooler, s_.hidden);
-    if (head_ == "ForMaskedLM" && predicts_as_bert) {
+    if (bert && head_ == "ForNextSentencePrediction") {
+      pool("cls.seq_relationship", 2);
+    } else if (predicts_as_bert && (head_ == "ForMaskedLM" || head_ == "ForPreTraining")) {
       vocabulary("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
                  "cls.predictions.decoder");
+      if (head_ == "ForPreTraining") pool("cls.seq_relationship", 2);
     } else if (head_ == "ForMaskedLM" && electra()) {
       vocabulary("generator_predictions.dense", "generator_predictions.LayerNorm",
                  "generator_lm_head");
@@ -243,7 +249,9 @@ Result<Model> build_bert(const BertNames& names, JsonReader& config, const std::
   const std::int64_t labels = labels_of(config);
   const DType dtype = encoder_dtype(config);
   // Then transformers has two biases, of which one is nobody's.
-  if (!sizes.tied && head == "ForMaskedLM" && names.style != BertStyle::distil) {
+  const bool predicts = head == "ForMaskedLM" || head == "ForPreTraining";
+  const bool electra = names.style == BertStyle::electra && head == "ForPreTraining";
+  if (!sizes.tied && predicts && !electra && names.style != BertStyle::distil) {
     config.fail("tie_word_embeddings", "is false, but this head is built with the embedding alone");
   }
   TESSERA_TRY(config.status());

@@ -21,6 +21,9 @@ class DecoderBuilder {
       if (last != std::string::npos) writer_.container(b_.dot.substr(0, last), b_.prefix + "Model");
       writer_.container(b_.dot, b_.base_class.empty() ? b_.prefix + "Model" : b_.base_class);
     }
+    for (const std::string& word : words_of(b_.containers)) {
+      writer_.container(named_role(word).name, b_.prefix + named_role(word).role);
+    }
     const std::string& weights = b_.attention.weights;
     if (const auto dot = weights.find('.'); dot != std::string::npos) {
       writer_.container(weights.substr(0, dot), b_.prefix + "SelfAttention");
@@ -96,6 +99,7 @@ class DecoderBuilder {
     std::map<std::string, std::vector<ModuleId>> parts;
     const bool own = mixes && !b_.mixer_registered.empty();
     for (const std::string& word : words_of(own ? b_.mixer_registered : b_.registered)) {
+      if (number == 0 && word == b_.not_first) continue;
       const bool mixer = word != b_.attention.name || mixes;
       parts[its_own(word)] = part(its_own(word), path, dense, mixer);
     }
@@ -163,6 +167,10 @@ class DecoderBuilder {
       const ModuleId id = writer_.linear(b_.head, hidden(), b_.labels, b_.head_bias);
       if (b_.pooled) fix_length(writer_.tree().module(id).cost, 1);
       return writer_.runs(id);
+    }
+    if (!b_.head_dense.empty()) {
+      writer_.runs(writer_.linear(b_.head_dense, hidden(), hidden(), b_.head_dense_bias));
+      writer_.runs(writer_.norm(b_.head_norm, b_.norm, hidden()));
     }
     const std::string tied = b_.tied ? at(b_.embedding) + ".weight" : "";
     writer_.runs(

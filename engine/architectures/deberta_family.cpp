@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeBERTa-v2 and v3 (arXiv 2111.09543): what is at a place and how far away it is are compared by
+// DeBERTa (arXiv 2006.03654), v2 and v3 (arXiv 2111.09543): what is at a place and how far away it is are compared by
 // matmuls of their own.
 #include <fmt/format.h>
 
@@ -11,7 +11,16 @@
 namespace tessera {
 namespace {
 
+// The first version projects queries, keys and values at once, and knows distances up to the length
+// of the sequence.
+struct DebertaVersion {
+  bool first = false;
+  const char* prefix = "DebertaV2";
+  std::int64_t vocabulary = 128100, hidden = 1536, inner = 6144, blocks = 24;
+};
+
 struct DebertaSizes {
+  DebertaVersion version;
   std::int64_t vocabulary, hidden, inner, layers, heads, positions, types, width;
   std::int64_t distances = 0;  // rows of the table of relative positions, 0: none
   std::int64_t kernel = 0, groups = 1;
@@ -53,28 +62,24 @@ std::int64_t span(JsonReader& config, const char* key) {
 
 void read_relative(JsonReader& config, DebertaSizes& s) {
   const std::int64_t longest = span(config, "max_relative_positions");
-  const std::int64_t buckets = span(config, "position_buckets");
+  const std::int64_t buckets = s.version.first ? 0 : span(config, "position_buckets");
   read_kinds(config, s);
-  s.shared_keys = config.boolean("share_att_key", false);
+  s.shared_keys = !s.version.first && config.boolean("share_att_key", false);
   if (!config.boolean("relative_attention", false)) {
     s.content_to_position = s.position_to_content = false;
     return;
   }
+  if (s.version.first && longest > 0 && longest < s.positions) {
+    config.fail("max_relative_positions",
+                fmt::format("is {}, less than max_position_embeddings {}: costs are known for the "
+                            "same or more",
+                            longest, s.positions));
+  }
   s.distances = 2 * (buckets > 0 ? buckets : longest > 0 ? longest : s.positions);
 }
 
-DebertaSizes read_deberta(JsonReader& config, const std::string& head) {
-  DebertaSizes s{};
-  s.vocabulary = config.integer("vocab_size", 1, 128100);
-  s.hidden = config.integer("hidden_size", 1, 1536);
-  s.inner = config.integer("intermediate_size", 1, 6144);
-  s.layers = blocks_of(config, "num_hidden_layers", 24);
-  s.heads = heads_of(config, "num_attention_heads", 24, "hidden_size", s.hidden);
-  s.positions = config.integer("max_position_embeddings", 1, 512);
-  s.types = config.integer("type_vocab_size", 0, 0);
-  s.width = config.integer("embedding_size", 1, s.hidden);
-  s.kept_scores = kept_scores(false, drops(config, "attention_probs_dropout_prob", 0.1));
-  s.placed = config.boolean("position_biased_input", true);
+// What only later versions have.
+void read_later(JsonReader& config, DebertaSizes& s) {
   s.normed = config.text("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   s.kernel = config.integer("conv_kernel_size", 0, 0);
   s.groups = config.integer("conv_groups", 1, 1);
@@ -84,6 +89,27 @@ DebertaSizes read_deberta(JsonReader& config, const std::string& head) {
   if (s.hidden % s.groups != 0) {
     config.fail("conv_groups",
                 fmt::format("{} does not divide hidden_size {}", s.groups, s.hidden));
+  }
+}
+
+DebertaSizes read_deberta(const DebertaVersion& version, JsonReader& config,
+                          const std::string& head) {
+  DebertaSizes s{};
+  s.version = version;
+  s.vocabulary = config.integer("vocab_size", 1, version.vocabulary);
+  s.hidden = config.integer("hidden_size", 1, version.hidden);
+  s.inner = config.integer("intermediate_size", 1, version.inner);
+  s.layers = blocks_of(config, "num_hidden_layers", version.blocks);
+  s.heads =
+      heads_of(config, "num_attention_heads", version.blocks, "hidden_size", s.hidden);
+  s.positions = config.integer("max_position_embeddings", 1, 512);
+  s.types = config.integer("type_vocab_size", 0, 0);
+  s.width = config.integer("embedding_size", 1, s.hidden);
+  s.kept_scores = kept_scores(false, drops(config, "attention_probs_dropout_prob", 0.1));
+  s.placed = config.boolean("position_biased_input", true);
+  if (!version.first) read_later(config, s);
+  if (version.first && config.boolean("talking_head", false)) {
+    config.fail("talking_head", "is true, but heads that mix are not built");
   }
   for (const char* key : {"attention_head_size", "pooler_hidden_size"}) {
     const std::int64_t even = *key == 'a' ? s.hidden / s.heads : s.hidden;
@@ -109,14 +135,14 @@ class DebertaBuilder {
         head_(head),
         labels_(labels),
         base_(head == "Model" ? "" : "deberta."),
-        w_(name, "DebertaV2" + head, "DebertaV2", dtype) {}
+        w_(name, sizes.version.prefix + head, sizes.version.prefix, dtype) {}
 
   Model build() {
     describe_encoder(w_.model(), s_.positions, s_.heads, s_.hidden);
     for (const auto& [name, part] : {std::pair{"deberta", "Model"},
                                      {"embeddings", "Embeddings"},
                                      {"encoder", "Encoder"},
-                                     {"self", "SelfAttention"},
+                                     {"self", s_.version.first ? "" : "SelfAttention"},
                                      {"intermediate", "Intermediate"},
                                      {"output", "Output"},
                                      {"pooler", "Pooler"},
@@ -124,7 +150,7 @@ class DebertaBuilder {
                                      {"predictions", "LMPredictionHead"},
                                      {"transform", "PredictionHeadTransform"},
                                      {"conv", "ConvLayer"}}) {
-      w_.container(name, std::string("DebertaV2") + part);
+      w_.container(name, *part == '\0' ? "DisentangledSelfAttention" : w_.prefix() + part);
     }
     embeddings();
     auto& forward = w_.model().forward;
@@ -188,21 +214,26 @@ class DebertaBuilder {
     const auto h = static_cast<double>(s_.hidden);
     const auto rows = static_cast<double>(s_.distances);
     const int projections = s_.shared_keys && s_.distances > 0 ? 2 : s_.kinds();
+    const auto heads = static_cast<double>(s_.heads);
+    c.elementwise_bytes.quadratic += heads * element * 4 * s_.kinds();
+    c.attention.heads = 0;
+    // Queries or keys as they are scaled for distances.
+    if (s_.kinds() > 0) c.activation_bytes.linear += element * h;
+    if (s_.version.first) {  // twice as many as tokens
+      c.matmul_flops.linear += 4 * projections * h * h;
+      c.attention_flops.quadratic += 4 * s_.kinds() * h;
+      c.activation_bytes.linear += 2 * element * projections * h;
+      c.activation_bytes.quadratic += 2 * element * s_.kinds() * heads;
+      return;
+    }
     c.matmul_flops.constant += 2 * projections * rows * h * h;
     c.attention_flops.linear += 2 * s_.kinds() * rows * h;
     c.activation_bytes.constant += element * projections * rows * h;
-    const auto heads = static_cast<double>(s_.heads);
-    // Scores of each distance, and queries or keys as they are scaled for them.
-    c.activation_bytes.linear += element * (s_.kinds() * heads * rows + (s_.kinds() > 0 ? h : 0));
-    c.elementwise_bytes.quadratic += heads * element * 4 * s_.kinds();
-    c.attention.heads = 0;
+    c.activation_bytes.linear += element * s_.kinds() * heads * rows;  // scores of each distance
   }
 
-  void block(std::int64_t number) {
-    const std::string path = base_ + "encoder.layer." + std::to_string(number);
-    w_.begin_block(path, "DebertaV2Layer", s_.hidden);
-    AttentionPart part{.class_name = "DebertaV2Attention",
-                       .weights = "self.query_proj:q self.key_proj:k self.value_proj:v",
+  AttentionPart attention() const {
+    AttentionPart part{.weights = "self.query_proj:q self.key_proj:k self.value_proj:v",
                        .biases = "q k v o p",
                        .heads = s_.heads,
                        .key_value_heads = s_.heads,
@@ -211,10 +242,26 @@ class DebertaBuilder {
                        .causal = false,
                        .kept_scores = s_.kept_scores,
                        .kept_pairs = 1 + 8.0 * s_.kinds()};  // a mask, and which distance it is
-    if (!s_.shared_keys && s_.content_to_position) part.weights += " self.pos_key_proj:p";
-    if (!s_.shared_keys && s_.position_to_content) part.weights += " self.pos_query_proj:p";
+    const bool first = s_.version.first;
+    if (first) {
+      part.weights = "self.q_bias:w self.v_bias:w self.in_proj:qkv";
+      part.biases = "o pb";
+    }
+    if (!s_.shared_keys && s_.content_to_position) {
+      part.weights += first ? " self.pos_proj:p" : " self.pos_key_proj:p";
+    }
+    if (!s_.shared_keys && s_.position_to_content) {
+      part.weights += first ? " self.pos_q_proj:pb" : " self.pos_query_proj:p";
+    }
     part.weights += " output.dense:o output.LayerNorm:n";
-    const ModuleId id = w_.attention(path + ".attention", part, s_.hidden, false, s_.dropout);
+    return part;
+  }
+
+  void block(std::int64_t number) {
+    const std::string path = base_ + "encoder.layer." + std::to_string(number);
+    w_.begin_block(path, w_.prefix() + "Layer", s_.hidden);
+    const ModuleId id =
+        w_.attention(path + ".attention", attention(), s_.hidden, false, s_.dropout);
     add_distances(id);
     w_.runs(id);
     const MlpPart mlp{
@@ -251,14 +298,26 @@ class DebertaBuilder {
   PartWriter w_;
 };
 
+Result<Model> build_deberta(const DebertaVersion& version, JsonReader& config,
+                            const std::string& head, const std::string& name) {
+  return built<DebertaBuilder>(config, head, name, read_deberta(version, config, head));
+}
+
 }  // namespace
 
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name) {
-  const DebertaSizes sizes = read_deberta(config, head);
-  const std::int64_t labels = labels_of(config);
-  const DType dtype = encoder_dtype(config);
-  TESSERA_TRY(config.status());
-  return checked(DebertaBuilder(sizes, head, labels, name, dtype).build(), config);
+  return build_deberta({}, config, head, name);
+}
+
+Result<Model> first_deberta_model(JsonReader& config, const std::string& head,
+                                  const std::string& name) {
+  return build_deberta({.first = true,
+                        .prefix = "Deberta",
+                        .vocabulary = 50265,
+                        .hidden = 768,
+                        .inner = 3072,
+                        .blocks = 12},
+                       config, head, name);
 }
 
 }  // namespace tessera

@@ -22,13 +22,21 @@ constexpr const char* partly_rotated =
     "codegen glm glm4 glm4_moe gpt_neox gptj nemotron persimmon phi stablelm";
 // Those whose configuration classes want heads to divide the model's width, whatever head_dim says.
 constexpr const char* even_widths =
-    "arcee deepseek_v2 exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
+    "arcee deepseek_v2 eurobert exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
+
+// Those without a head_dim of their own whose heads may be narrower than the model together:
+// hidden / heads is rounded down.
+constexpr const char* uneven_widths =
+    "apertus bamba cohere cohere2 dots1 ernie4_5_moe exaone4 exaone_moe falcon_h1 flex_olmo "
+    "glm4_moe granite granite_swa granitemoe granitemoe_swa granitemoehybrid granitemoeshared "
+    "jamba lfm2 lfm2_moe minimax mistral mixtral nanochat nemotron olmo olmo2 olmo3 olmo_hybrid "
+    "phi phi3 phimoe qwen2 qwen2_moe qwen3_moe smollm3 starcoder2";
 
 // Those whose routers compute in float32.
 constexpr const char* wide_routers =
     "axk1 deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe exaone_moe flint glm4_moe "
     "glm4_moe_lite glm4v_moe_text glm_moe_dsa hy_v3 kolibri1 nemotron_h sarvam_mla sarvam_moe "
-    "solar_open";
+    "hunyuan_v1_moe solar_open";
 
 // Those whose attention transformers computes with fused kernels only if it is told to.
 constexpr const char* fused_if_asked =
@@ -108,7 +116,8 @@ class DecoderReader {
     const bool given = s.head_dim > 0 || (head_dim_key && config_.has(b_.keys.head_dim));
     const std::string hidden = first_key(b_.keys.hidden);
     const std::string heads = first_key(b_.keys.heads);
-    if (!given && s.hidden % s.heads != 0) {
+    const bool rounds = s.hidden > s.heads && is_among(family_.model_type, uneven_widths);
+    if (!given && s.hidden % s.heads != 0 && !rounds) {
       config_.fail(hidden, fmt::format("{} is not a multiple of {} {}", s.hidden, heads, s.heads));
     }
     const std::int64_t even = std::max<std::int64_t>(1, s.hidden / s.heads);
@@ -204,25 +213,12 @@ class DecoderReader {
     types(width);
   }
 
-  // Blocks whose attention is named one by one.
   void types(std::int64_t width) {
     if (!config_.has("layer_types")) return;
     if (family_.windows.style == WindowStyle::listed) {
       b_.windows.assign(static_cast<std::size_t>(b_.sizes.layers), 0);
     }
-    const nlohmann::json& list = config_.json()["layer_types"];
-    const auto layers = static_cast<std::size_t>(b_.sizes.layers);
-    if (!list.is_array() || list.size() != layers) {
-      return config_.fail("layer_types", fmt::format("must be a list of {} words", layers));
-    }
-    for (std::size_t k = 0; k < layers; ++k) {
-      const bool full = list[k] == "full_attention";
-      if (!full && list[k] != "sliding_attention" && list[k] != "chunked_attention") {
-        return config_.fail(fmt::format("layer_types[{}]", k),
-                            "must be full_attention, sliding_attention or chunked_attention");
-      }
-      if (!b_.windows.empty()) b_.windows[k] = full ? 0 : width;
-    }
+    read_layer_types(config_, width, b_);
   }
 
   const Family& family_;
@@ -277,6 +273,23 @@ bool drops(JsonReader& config, const char* key, double otherwise) {
   return good && value.get<double>() > 0;
 }
 
+void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b) {
+  if (!config.has("layer_types")) return;
+  const nlohmann::json& list = config.json()["layer_types"];
+  const auto layers = static_cast<std::size_t>(b.sizes.layers);
+  if (!list.is_array() || list.size() != layers) {
+    return config.fail("layer_types", fmt::format("must be a list of {} words", layers));
+  }
+  for (std::size_t k = 0; k < layers; ++k) {
+    const bool full = list[k] == "full_attention";
+    if (!full && list[k] != "sliding_attention" && list[k] != "chunked_attention") {
+      return config.fail(fmt::format("layer_types[{}]", k),
+                         "must be full_attention, sliding_attention or chunked_attention");
+    }
+    if (!b.windows.empty()) b.windows[k] = full ? 0 : width;
+  }
+}
+
 void require_full_heads(JsonReader& config, const Blueprint& b) {
   const AttentionPart& a = b.attention;
   if (b.sizes.hidden == a.heads * a.head_dim) return;
@@ -290,9 +303,11 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
                             const std::string& name) {
   Blueprint b = DecoderReader(family, config).read();
   TESSERA_TRY(config.status());
+  const bool own_base = !b.base_class.empty() && b.dot == "model";
   choose_head(suffix, config, b);
   const bool causal = suffix == "ForCausalLM";
   b.root_class = causal && !family.causal.empty() ? family.causal : b.prefix + suffix;
+  if (suffix == "Model" && own_base) b.root_class = b.base_class;
   if (b.head == "embed_out" && fused_experts(config)) b.head = "lm_head";
   const DType dtype = config_dtype(config);
   Model extra;

@@ -231,6 +231,7 @@ std::vector<Family> of_gemma() {
        .blueprint = {.prefix = "Gemma3",
                      .keys = gemma_keys,
                      .sizes = gemma3,
+                     .base_class = "Gemma3TextModel",
                      .registered = four_norms,
                      .runs = runs_four_norms,
                      .attention = {.weights = separate_norms},

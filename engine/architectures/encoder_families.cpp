@@ -192,13 +192,15 @@ const std::vector<EncoderFamily>& encoder_families() {
   const std::string two_stacks =
       "ForConditionalGeneration Model EncoderModel ForSequenceClassification "
       "ForTokenClassification";
+  const std::string bert_heads =
+      text + " ForMultipleChoice ForPreTraining ForNextSentencePrediction";
   static const std::vector<EncoderFamily> all = {
-      {"bert", "Bert", text + " ForMultipleChoice", bert},
+      {"bert", "Bert", bert_heads, bert},
       {"roberta", "Roberta", text, roberta},
       like_roberta("xlm-roberta", text, "XLMRoberta", "roberta"),
       like_roberta("camembert", text, "Camembert", "roberta"),
       like_roberta("data2vec-text", text, "Data2VecText", "data2vec_text"),
-      like_bert("ernie", text + " ForMultipleChoice", ernie()),
+      like_bert("ernie", bert_heads, ernie()),
       like_bert("layoutlm", "ForMaskedLM ForSequenceClassification ForTokenClassification Model",
                 layout()),
       like_bert("longformer", text, longformer()),
@@ -206,12 +208,13 @@ const std::vector<EncoderFamily>& encoder_families() {
                 big_bird()),
       {"esm", "Esm", "ForMaskedLM ForSequenceClassification ForTokenClassification Model", esm},
       {"albert", "Albert", text + " ForMultipleChoice", albert_model},
-      like_bert("megatron-bert", text + " ForMultipleChoice", megatron()),
+      like_bert("megatron-bert", bert_heads, megatron()),
       like_bert("roberta-prelayernorm", text, normed_roberta()),
       like_bert("xlm-roberta-xl", text, large_roberta()),
       {"distilbert", "DistilBert", text, distilbert},
       {"electra", "Electra", text + " ForPreTraining", electra},
       {"mpnet", "MPNet", text, mpnet},
+      {"deberta", "Deberta", text, first_deberta_model},
       {"deberta-v2", "DebertaV2", text, deberta_model},
       {"modernbert", "ModernBert", text, modernbert_model},
       {"wav2vec2", "Wav2Vec2", "ForCTC ForSequenceClassification Model", wav2vec2_model},

@@ -65,6 +65,8 @@ Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> albert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> first_deberta_model(JsonReader& config, const std::string& head,
+                                  const std::string& name);
 Result<Model> hubert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> modernbert_model(JsonReader& config, const std::string& head,
                                const std::string& name);

@@ -224,7 +224,12 @@ void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, con
   e.count = integer_of(config, count, 1, e.count);
   e.per_token = integer_of(config, used, 1, e.per_token);
   const std::string names = count;
-  const std::string key = names.substr(0, names.find('|'));
+  check_expert_counts(config, b, names.substr(0, names.find('|')), used);
+}
+
+void check_expert_counts(JsonReader& config, Blueprint& b, const std::string& key,
+                         const std::string& used) {
+  ExpertsPart& e = b.experts;
   constexpr std::int64_t most = 4096, most_in_all = 1'000'000;
   if (e.count > most || e.count * b.sizes.layers > most_in_all) {
     config.fail(

@@ -10,6 +10,10 @@ namespace tessera {
 /// ("num_experts|num_local_experts") and `used`.
 void read_expert_counts(JsonReader& config, Blueprint& b, const char* count, const char* used);
 
+/// What read_expert_counts checks: that counts are possible and the layout of experts follows.
+void check_expert_counts(JsonReader& config, Blueprint& b, const std::string& count,
+                         const std::string& used);
+
 /// Sets what the list at `key` names to `value`.
 void mark_blocks(JsonReader& config, const char* key, bool value, std::vector<bool>& blocks);
 

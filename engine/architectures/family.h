@@ -70,6 +70,8 @@ const std::vector<Family>& routed_families();
 const std::vector<Family>& state_space_families();
 const std::vector<Family>& linear_attention_families();
 const std::vector<Family>& windowed_families();
+const std::vector<Family>& shared_expert_families();
+const std::vector<Family>& gated_encoder_families();
 
 /// A model that is no decoder alone.
 struct EncoderFamily {
@@ -88,6 +90,8 @@ std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_
                         std::int64_t otherwise);
 /// Whether what blocks add is dropped out, by a key of probability.
 bool drops(JsonReader& config, const char* key, double otherwise);
+/// Which blocks have a window of `width`, if `layer_types` names their attention one by one.
+void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b);
 /// Fails if heads times head_dim is not the width of the model, where a class takes one for the
 /// other: transformers then builds weights that fit nowhere.
 void require_full_heads(JsonReader& config, const Blueprint& b);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/architectures/family.h"
+#include "engine/architectures/nested_keys.h"
 #include "engine/architectures/trained_families.h"
 #include "engine/model/part_costs.h"
 
@@ -155,9 +156,12 @@ void read_falcon(JsonReader& config, Blueprint& b) {
 }
 
 void read_mpt(JsonReader& config, Blueprint& b) {
-  JsonReader attention(config.has("attn_config") ? config.json()["attn_config"] : config.json(),
-                       config.source() + ": attn_config");
-  const bool dropped = config.has("attn_config") && drops(attention, "attn_pdrop", 0);
+  JsonReader attention =
+      nested_keys(config, "attn_config",
+                  {"alibi", "alibi_bias_max", "attn_impl", "attn_pdrop", "attn_type",
+                   "attn_uses_sequence_id", "clip_qkv", "prefix_lm", "qk_ln", "softmax_scale"});
+  const bool dropped = drops(attention, "attn_pdrop", 0);
+  config.adopt(attention);
   b.attention.kept_scores = kept_scores(true, dropped);
   const std::int64_t ratio = config.integer("expansion_ratio", 1, 4);
   if (ratio == b.mlp.inner / b.sizes.hidden) return;

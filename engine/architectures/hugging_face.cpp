@@ -25,15 +25,15 @@ struct MissingHeads {
 };
 constexpr MissingHeads missing_heads[] = {
     {"ForSequenceClassification ForTokenClassification ForQuestionAnswering",
-     "Bamba BitNet CLIPText CodeGen Cohere Cohere2 Cwm DeepseekV32 Dots1 Ernie4_5 Ernie4_5_Moe "
-     "ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe Glm4MoeLite Glm4vMoeText Glm4vText "
+     "Afmoe AriaText Bamba BitNet CLIPText CodeGen Cohere Cohere2 Cwm Dbrx DeepseekV32 Dots1 "
+     "Ernie4_5 Ernie4_5_Moe EuroBert ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe Glm4MoeLite Glm4vMoeText Glm4vText "
      "GlmMoeDsa Granite GraniteMoe GraniteMoeHybrid GraniteMoeSWA GraniteMoeShared GraniteSWA "
      "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 "
-     "NanoChat NemotronH OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText Qwen3VLMoeText "
+     "ModernBertDecoder NanoChat NemotronH NomicBert OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText Qwen3VLMoeText "
      "Qwen3VLText Qwen3_5Moe SiglipText SolarOpen VaultGemma XGLM Youtu"},
     {"ForSequenceClassification ForQuestionAnswering", "Apertus"},
     {"ForTokenClassification ForQuestionAnswering",
-     "DeepseekV2 Gemma3 HunYuanDenseV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
+     "DeepseekV2 Gemma3 HunYuanDenseV1 HunYuanMoEV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
     {"ForTokenClassification", "GPTJ OPT"},
     {"ForQuestionAnswering",
      "AXK1 BioGpt DeepseekV3 GPTBigCode Gemma Gemma2 Glm Glm4 GptOss Helium Persimmon Phi Phi3 "
@@ -57,7 +57,8 @@ void each_decoder(const Visit& visit) {
   for (const auto* families :
        {&dense_families(), &normed_families(), &gpt_families(), &plain_families(),
         &expert_families(), &latent_families(), &routed_families(), &state_space_families(),
-        &linear_attention_families(), &windowed_families()}) {
+        &linear_attention_families(), &windowed_families(), &shared_expert_families(),
+        &gated_encoder_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -95,6 +96,8 @@ Choice choose(const std::string& name, const std::string& type) {
                         name == family.blueprint.prefix + "ForCausalLM" ||
                         has_word(family.other_names, name);
     if (causal) out = {&family, nullptr, "ForCausalLM"};
+    const std::string& base = family.blueprint.base_class;
+    if (!causal && !base.empty() && name == base) out = {&family, nullptr, "Model"};
     for (const char* head : decoder_heads) {
       const bool named = head != std::string_view("ForCausalLM");
       const std::string& prefix = family.blueprint.prefix;
@@ -147,6 +150,11 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                   source, key, bare_or_quoted(name), classes.size(), did_you_mean(name, views)));
 }
 
+// Classes under the names that old files have.
+constexpr std::pair<std::string_view, std::string_view> renamed[] = {
+    {"T5WithLMHeadModel", "T5ForConditionalGeneration"},
+};
+
 // The first of "architectures", or "model_type" if there is none.
 std::string architecture_of(JsonReader& config) {
   if (!config.has("architectures")) return config.text("model_type", "");
@@ -155,7 +163,19 @@ std::string architecture_of(JsonReader& config) {
     config.fail("architectures", "must be a list with the name of the model class");
     return "";
   }
-  return list[0].get<std::string>();
+  const auto name = list[0].get<std::string>();
+  for (const auto& [old, now] : renamed) {
+    if (name == old) return std::string(now);
+  }
+  return name;
+}
+
+// A model_type alone does not say which head an encoder has.
+std::string guessed_head(const Choice& choice) {
+  const auto heads = words_of(choice.encoder->heads);
+  return fmt::format("architectures is missing: {0}{1} is built, name it or another class there "
+                     "({0}{2})",
+                     choice.encoder->prefix, choice.head, heads.back());
 }
 
 // A model_type beside architectures says the same, or one of both is a mistake.
@@ -223,8 +243,9 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(config.status());
   if (architecture.empty()) {
     return Status(Code::invalid_argument,
-                  fmt::format("{}: architectures is missing: expected a Hugging Face config.json "
-                              "or a module tree with \"tessera_model\": 1",
+                  fmt::format("{}: architectures is missing, and so is model_type: expected a "
+                              "Hugging Face config.json that has one of them, or a module tree "
+                              "with \"tessera_model\": 1",
                               source));
   }
   TESSERA_ASSIGN(const auto wrapped, wrapped_text(json, source, architecture));
@@ -251,6 +272,10 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
+  const bool guessed = choice.encoder != nullptr && !config.has("architectures");
+  if (guessed && words_of(choice.encoder->heads).size() > 1) {
+    model->warnings.push_back(guessed_head(choice));
+  }
   return model;
 }
 

@@ -166,6 +166,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     const std::string own = name.substr(name.rfind('.') + 1);
     std::int64_t in = hidden;
     std::int64_t out = latent_role(role, a, in);
+    if (role == "w") tree_.parameter(own, {q});
     if (role == "s") tree_.parameter(own, {a.heads});
     if (role == "b") tree_.leaf(own, "Embedding", {a.buckets, a.heads});
     if (role == "n") norm_weights(own, NormKind::layer, hidden);
@@ -185,9 +186,10 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "o") out = hidden;
     if (role == "qkv") out = q + 2 * kv;
     if (role == "qg") out = 2 * q;
+    if (role == "g") out = q;
     if (role == "q" && out == 0) out = q;
     if (role == "k" || role == "v") out = kv;
-    if (role == "p") projection(own, hidden, q, lists_role(a.biases, role));
+    if (role == "p" || role == "pb") projection(own, hidden, q, lists_role(a.biases, role));
     if (out == 0) continue;
     linears.push_back(projection(own, in, out, lists_role(a.biases, role), conv1d));
   }
@@ -255,6 +257,7 @@ void PartWriter::one_expert(const ExpertsPart& part, std::int64_t hidden, std::i
 }
 
 void PartWriter::all_experts(const ExpertsPart& e, std::int64_t in) {
+  if (!e.stacked.empty()) return stacked_experts(e, in);
   if (e.fused) return fused_experts(e, in);
   const std::string mlp_class = e.expert_class.empty() ? prefix_ + "MLP" : prefix_ + e.expert_class;
   tree_.open("experts", "ModuleList");
@@ -263,6 +266,16 @@ void PartWriter::all_experts(const ExpertsPart& e, std::int64_t in) {
     one_expert(e, in, e.inner, e.bias);
     tree_.close();
   }
+  tree_.close();
+}
+
+void PartWriter::stacked_experts(const ExpertsPart& e, std::int64_t in) {
+  tree_.open("experts", prefix_ + "Experts");
+  tree_.open(e.stacked, prefix_ + "ExpertGLU");
+  for (const std::string& word : words_of(e.weights)) {
+    tree_.parameter(named_role(word).name, {e.count * e.inner, in});
+  }
+  tree_.close();
   tree_.close();
 }
 
@@ -319,6 +332,10 @@ ModuleId PartWriter::experts(const std::string& path, const ExpertsPart& e, std:
     if (word == "router") router(e, hidden);
     if (word == "experts") all_experts(e, e.latent > 0 ? e.latent : hidden);
     if (word == "shared" && e.shared > 0) cost = cost + shared_expert(e, hidden);
+    if (word.starts_with("frozen:")) {
+      const ParameterId numbers = tree_.parameter(word.substr(7), {e.count});
+      model().parameters[numbers.index()].requires_grad = false;
+    }
     if (word.starts_with("norm:")) {
       norm_weights(word.substr(5), NormKind::rms, hidden);
       cost = cost + norm_cost(NormKind::rms, hidden);

@@ -69,6 +69,7 @@ class PartWriter {
   void one_expert(const ExpertsPart& part, std::int64_t hidden, std::int64_t inner, bool bias);
   void router(const ExpertsPart& part, std::int64_t hidden);
   void all_experts(const ExpertsPart& part, std::int64_t in);
+  void stacked_experts(const ExpertsPart& part, std::int64_t in);
   void fused_experts(const ExpertsPart& part, std::int64_t in);
   ModuleCost shared_expert(const ExpertsPart& part, std::int64_t hidden);
   ModuleCost around_experts(const ExpertsPart& part, std::int64_t hidden);

@@ -31,9 +31,9 @@ struct LatentSizes {
 };
 
 /// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qg, queries and a
-/// gate for what leaves; qn and kn, norms of queries
+/// gate for what leaves; g, that gate alone; qn and kn, norms of queries
 /// and keys; s, a number per head; n, a norm behind it; sn, one before its last matrix; b, a table
-/// of relative positions; p, a projection of those, which the builder of its family counts; those
+/// of relative positions; w, a number per element of all heads; p and pb, projections of those, which the builder of its family counts; those
 /// of latent attention: qa, qan, qb, kva, kvan, kvb; those of an indexer: iq, ik, ikn, iw.
 struct AttentionPart {
   std::string name = "self_attn";
@@ -70,7 +70,8 @@ struct MlpPart {
 struct ExpertsPart {
   std::string name = "mlp";
   std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
-  std::string order = "router experts";  // shared, gate, latent, norm:its name
+  // shared, gate, latent, norm:its name, frozen:a number per expert that is not trained
+  std::string order = "router experts";
   std::string router = "gate";
   std::string router_module = {};  // around the router; "": none
   std::string numbered = {};       // what stands before the number of an expert of its own
@@ -80,6 +81,7 @@ struct ExpertsPart {
   std::int64_t count = 0, per_token = 0, inner = 0;
   std::int64_t latent = 0;  // above 0: experts are so wide, between two matrices
   std::int64_t shared = 0;  // width of the expert that all tokens meet
+  std::string stacked = {};  // module whose matrices [experts * rows, columns] are those of all
   bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
   bool transposed = false;  // of those: [experts, in, out]
   bool router_bias = false, bias = false;
@@ -177,6 +179,11 @@ struct Blueprint {
   std::int64_t embedding_width = 0;  // 0: hidden; others are projected
   std::int64_t labels = 0;           // above 0: the head has so many rows
   bool pooled = false;               // and reads one token of a sequence
+  // A matrix and a norm in front of the head; "": none.
+  std::string head_dense = {}, head_norm = {};
+  bool head_dense_bias = true;
+  std::string not_first = {};   // a part that the first block lacks
+  std::string containers = {};  // classes of modules around others: "cls:OnlyMLMHead"
   bool headless = false;
 };
 

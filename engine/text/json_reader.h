@@ -67,6 +67,10 @@ class JsonReader {
   void only(const std::vector<std::string_view>& known);
 
   void fail(const std::string& where, const std::string& what);
+  /// Takes over the first error of `other`, which reads a part of this.
+  void adopt(const JsonReader& other) {
+    if (status_.ok()) status_ = other.status_;
+  }
   /// The keys that any of these was asked for.
   const std::set<std::string>& asked() const { return asked_; }
   Status status() const { return status_; }
