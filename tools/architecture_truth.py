@@ -527,8 +527,8 @@ ROWS = [
       for kind, name, more in (("qwen2", "Qwen2ForCausalLM", {}), ("mistral", "MistralForCausalLM", {}),
         ("phi3", "Phi3ForCausalLM", dict(pad_token_id=[0])), ("olmo2", "Olmo2ForCausalLM", {}))],
     ("eurobert", "EuroBertForMaskedLM", dict(hidden_size=1152, intermediate_size=4096, num_hidden_layers=28,
-     num_attention_heads=18, num_key_value_heads=6, head_dim=64), dict(GROUPED, mlp_bias=FLAG, **BIAS)),
-    ("eurobert", "EuroBertModel", dict(), dict(GROUPED)),
+     num_attention_heads=18, num_key_value_heads=6, head_dim=64), dict(GROUPED, pad_token_id=[0], mlp_bias=FLAG, **BIAS)),
+    ("eurobert", "EuroBertModel", dict(), dict(GROUPED, pad_token_id=[0])),
     ("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", dict(vocab_size=128167, intermediate_size=3072, num_experts=64,
      moe_topk=[8] * 32, num_key_value_heads=8, head_dim=128, tie_word_embeddings=True),
      dict(GROUPED, head_dim=[16, 24], num_experts=[3, 4], moe_topk=[1, 2], **BIAS)),
@@ -544,7 +544,7 @@ ROWS = [
      attn_config=dict(clip_qkv=8, kv_n_heads=8, rope_theta=500000), ffn_config=dict(ffn_hidden_size=10752,
      moe_num_experts=16, moe_top_k=4)),
      dict(vocab_size=[96], d_model=[64, 96], n_heads=[4, 8], n_layers=[2, 3], max_seq_len=[64],
-          attn_config=[dict(kv_n_heads=k, rope_theta=1e4) for k in (1, 2, 4)],
+          attn_config=[dict(kv_n_heads=k, rope_theta=1e4, clip_qkv=8) for k in (1, 2, 4)],
           ffn_config=[dict(ffn_hidden_size=f, moe_num_experts=4, moe_top_k=k) for f in (40, 56) for k in (1, 2)])),
     ("nomic_bert", "NomicBertModel", dict(), dict(SMALL, type_vocab_size=[1, 2], head_dim=[None, 24])),
     ("nomic_bert", "NomicBertForMaskedLM", dict(max_position_embeddings=8192), dict(SMALL, type_vocab_size=[1, 2])),
@@ -603,7 +603,8 @@ def record(kind, name, settings, tokens):
     # NLLB-MoE's takes the mask of its router for numbers of experts (5.24).
     if tokens == 0 or kind in ("llama4_text", "led", "longformer", "pegasus_x", "nllb-moe"):
         return row
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    # DeBERTa's scripted functions want gradients.
+    with torch.set_grad_enabled(kind == "deberta"), FlopCounterMode(display=False) as counter:
         model.eval()(**inputs_of(model, config, tokens))
     row["tokens"] = tokens
     row["forward_flops"] = counter.get_total_flops()

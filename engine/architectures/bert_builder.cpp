@@ -92,7 +92,7 @@ class BertBuilder {
     w_.container("intermediate", prefixed("Intermediate"));
     w_.container("output", prefixed("Output"));
     w_.container("pooler", prefixed("Pooler"));
-    w_.container("cls", prefixed(head_ == "ForPreTraining"               ? "PreTrainingHeads"
+    w_.container("cls", prefixed(head_ == "ForPreTraining"              ? "PreTrainingHeads"
                                  : head_ == "ForNextSentencePrediction" ? "OnlyNSPHead"
                                                                         : "OnlyMLMHead"));
     w_.container("predictions", prefixed("LMPredictionHead"));

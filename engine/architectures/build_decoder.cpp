@@ -129,12 +129,12 @@ class DecoderBuilder {
     return writer_.attention(full, part, hidden(), b_.conv1d, b_.dropout);
   }
 
-  ModuleId single(const std::string& full, BlockPart part) {
+  ModuleId single(const std::string& full, SinglePart part) {
     switch (part) {
-      case BlockPart::attention: return attention(full);
-      case BlockPart::mixer: return writer_.mixer(full, b_.mixer, hidden());
-      case BlockPart::mlp: return writer_.mlp(full, b_.mlp, hidden(), b_.conv1d, b_.dropout);
-      case BlockPart::experts: return writer_.experts(full, b_.experts, hidden());
+      case SinglePart::attention: return attention(full);
+      case SinglePart::mixer: return writer_.mixer(full, b_.mixer, hidden());
+      case SinglePart::mlp: return writer_.mlp(full, b_.mlp, hidden(), b_.conv1d, b_.dropout);
+      case SinglePart::experts: return writer_.experts(full, b_.experts, hidden());
     }
     return {};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeBERTa (arXiv 2006.03654), v2 and v3 (arXiv 2111.09543): what is at a place and how far away it is are compared by
-// matmuls of their own.
+// DeBERTa (arXiv 2006.03654), v2 and v3 (arXiv 2111.09543): what is at a place and how far away it
+// is are compared by matmuls of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,8 +100,7 @@ DebertaSizes read_deberta(const DebertaVersion& version, JsonReader& config,
   s.hidden = config.integer("hidden_size", 1, version.hidden);
   s.inner = config.integer("intermediate_size", 1, version.inner);
   s.layers = blocks_of(config, "num_hidden_layers", version.blocks);
-  s.heads =
-      heads_of(config, "num_attention_heads", version.blocks, "hidden_size", s.hidden);
+  s.heads = heads_of(config, "num_attention_heads", version.blocks, "hidden_size", s.hidden);
   s.positions = config.integer("max_position_embeddings", 1, 512);
   s.types = config.integer("type_vocab_size", 0, 0);
   s.width = config.integer("embedding_size", 1, s.hidden);

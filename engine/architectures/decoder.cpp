@@ -22,7 +22,8 @@ constexpr const char* partly_rotated =
     "codegen glm glm4 glm4_moe gpt_neox gptj nemotron persimmon phi stablelm";
 // Those whose configuration classes want heads to divide the model's width, whatever head_dim says.
 constexpr const char* even_widths =
-    "arcee deepseek_v2 eurobert exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 vaultgemma";
+    "arcee deepseek_v2 eurobert exaone gemma2 gemma3_text internlm3 jais2 llama minicpm3 "
+    "vaultgemma";
 
 // Those without a head_dim of their own whose heads may be narrower than the model together:
 // hidden / heads is rounded down.

@@ -63,8 +63,9 @@ Blueprint nomic_bert() {
           .head_bias = true,
           .head_dense = "cls.predictions.transform.dense",
           .head_norm = "cls.predictions.transform.layer_norm",
-          .containers = "embeddings:Embeddings cls:OnlyMLMHead predictions:LMPredictionHead "
-                        "transform:PredictionHeadTransform"};
+          .containers =
+              "embeddings:Embeddings cls:OnlyMLMHead predictions:LMPredictionHead "
+              "transform:PredictionHeadTransform"};
 }
 
 Blueprint modern_decoder() {

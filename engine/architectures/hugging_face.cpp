@@ -26,14 +26,17 @@ struct MissingHeads {
 constexpr MissingHeads missing_heads[] = {
     {"ForSequenceClassification ForTokenClassification ForQuestionAnswering",
      "Afmoe AriaText Bamba BitNet CLIPText CodeGen Cohere Cohere2 Cwm Dbrx DeepseekV32 Dots1 "
-     "Ernie4_5 Ernie4_5_Moe EuroBert ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe Glm4MoeLite Glm4vMoeText Glm4vText "
+     "Ernie4_5 Ernie4_5_Moe EuroBert ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe "
+     "Glm4MoeLite Glm4vMoeText Glm4vText "
      "GlmMoeDsa Granite GraniteMoe GraniteMoeHybrid GraniteMoeSWA GraniteMoeShared GraniteSWA "
      "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 "
-     "ModernBertDecoder NanoChat NemotronH NomicBert OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText Qwen3VLMoeText "
+     "ModernBertDecoder NanoChat NemotronH NomicBert OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText "
+     "Qwen3VLMoeText "
      "Qwen3VLText Qwen3_5Moe SiglipText SolarOpen VaultGemma XGLM Youtu"},
     {"ForSequenceClassification ForQuestionAnswering", "Apertus"},
     {"ForTokenClassification ForQuestionAnswering",
-     "DeepseekV2 Gemma3 HunYuanDenseV1 HunYuanMoEV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT Phimoe"},
+     "DeepseekV2 Gemma3 HunYuanDenseV1 HunYuanMoEV1 Jamba MiniCPM3 Olmo Olmo2 Olmo3 OpenAIGPT "
+     "Phimoe"},
     {"ForTokenClassification", "GPTJ OPT"},
     {"ForQuestionAnswering",
      "AXK1 BioGpt DeepseekV3 GPTBigCode Gemma Gemma2 Glm Glm4 GptOss Helium Persimmon Phi Phi3 "
@@ -173,9 +176,10 @@ std::string architecture_of(JsonReader& config) {
 // A model_type alone does not say which head an encoder has.
 std::string guessed_head(const Choice& choice) {
   const auto heads = words_of(choice.encoder->heads);
-  return fmt::format("architectures is missing: {0}{1} is built, name it or another class there "
-                     "({0}{2})",
-                     choice.encoder->prefix, choice.head, heads.back());
+  return fmt::format(
+      "architectures is missing: {0}{1} is built, name it or another class there "
+      "({0}{2})",
+      choice.encoder->prefix, choice.head, heads.back());
 }
 
 // A model_type beside architectures says the same, or one of both is a mistake.

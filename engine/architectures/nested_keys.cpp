@@ -5,12 +5,20 @@ namespace tessera {
 namespace {
 
 // What any configuration may say, and what changes nothing.
-constexpr std::string_view of_any[] = {
-    "_name_or_path",        "architectures",    "chunk_size_feed_forward",
-    "dtype",                "id2label",         "is_encoder_decoder",
-    "label2id",             "model_type",       "output_attentions",
-    "output_hidden_states", "problem_type",     "return_dict",
-    "torch_dtype",          "transformers_version"};
+constexpr std::string_view of_any[] = {"_name_or_path",
+                                       "architectures",
+                                       "chunk_size_feed_forward",
+                                       "dtype",
+                                       "id2label",
+                                       "is_encoder_decoder",
+                                       "label2id",
+                                       "model_type",
+                                       "output_attentions",
+                                       "output_hidden_states",
+                                       "problem_type",
+                                       "return_dict",
+                                       "torch_dtype",
+                                       "transformers_version"};
 
 }  // namespace
 

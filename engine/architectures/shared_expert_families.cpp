@@ -59,11 +59,11 @@ void read_dbrx(JsonReader& config, Blueprint& b) {
     attention.fail("kv_n_heads", fmt::format("{} does not divide n_heads {}",
                                              b.attention.key_value_heads, b.sizes.heads));
   }
-  JsonReader experts = nested_keys(
-      config, "ffn_config",
-      {"ffn_act_fn", "ffn_hidden_size", "hidden_size", "moe_jitter_eps", "moe_loss_weight",
-       "moe_normalize_expert_weights", "moe_num_experts", "moe_top_k",
-       "uniform_expert_assignment"});
+  JsonReader experts =
+      nested_keys(config, "ffn_config",
+                  {"ffn_act_fn", "ffn_hidden_size", "hidden_size", "moe_jitter_eps",
+                   "moe_loss_weight", "moe_normalize_expert_weights", "moe_num_experts",
+                   "moe_top_k", "uniform_expert_assignment"});
   b.experts.inner = experts.integer("ffn_hidden_size", 1, 3584);
   read_expert_counts(experts, b, "moe_num_experts", "moe_top_k");
   config.adopt(attention);
@@ -91,10 +91,12 @@ std::vector<Family> beside_an_mlp() {
                 .heads = 16,
                 .head_dim = 128,
                 .positions = 16384},
-      .registered = "self_attn input_layernorm post_attention_layernorm pre_mlp_layernorm "
-                    "post_mlp_layernorm mlp",
-      .runs = "input_layernorm self_attn post_attention_layernorm pre_mlp_layernorm mlp "
-              "post_mlp_layernorm",
+      .registered =
+          "self_attn input_layernorm post_attention_layernorm pre_mlp_layernorm "
+          "post_mlp_layernorm mlp",
+      .runs =
+          "input_layernorm self_attn post_attention_layernorm pre_mlp_layernorm mlp "
+          "post_mlp_layernorm",
       .attention = {.weights = "q_proj:q k_proj:k v_proj:v o_proj:o q_norm:qn k_norm:kn "
                                "gate_proj:g"},
       .experts = {.order = "frozen:expert_bias router shared experts",
@@ -147,8 +149,9 @@ std::vector<Family> stacked() {
                  .layers = "blocks",
                  .final_norm = "norm_f",
                  .block_class = "Block",
-                 .registered = "norm_attn_norm.norm_1 norm_attn_norm.attn norm_attn_norm.norm_2 "
-                               "ffn",
+                 .registered =
+                     "norm_attn_norm.norm_1 norm_attn_norm.attn norm_attn_norm.norm_2 "
+                     "ffn",
                  .attention = {.name = "norm_attn_norm.attn", .weights = "Wqkv:qkv out_proj:o"},
                  .experts = {.name = "ffn",
                              .class_name = "FFN",

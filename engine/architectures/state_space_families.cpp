@@ -211,11 +211,11 @@ void read_parts(JsonReader& config, Blueprint& b) {
   if (!list.is_array() || list.empty() || list.size() > most) {
     return config.fail(key, "must name a part for each block");
   }
-  constexpr std::pair<const char*, BlockPart> known[] = {
-      {"linear_attention mamba M", BlockPart::mixer},
-      {"full_attention attention *", BlockPart::attention},
-      {"mlp -", BlockPart::mlp},
-      {"moe E", BlockPart::experts}};
+  constexpr std::pair<const char*, SinglePart> known[] = {
+      {"linear_attention mamba M", SinglePart::mixer},
+      {"full_attention attention *", SinglePart::attention},
+      {"mlp -", SinglePart::mlp},
+      {"moe E", SinglePart::experts}};
   for (std::size_t k = 0; k < list.size(); ++k) {
     const std::string word = list[k].is_string() ? list[k].get<std::string>() : "";
     const auto* const found = std::find_if(std::begin(known), std::end(known),

@@ -33,8 +33,9 @@ struct LatentSizes {
 /// An attention module. Roles of its weights: q, k, v, qkv (fused), o; qg, queries and a
 /// gate for what leaves; g, that gate alone; qn and kn, norms of queries
 /// and keys; s, a number per head; n, a norm behind it; sn, one before its last matrix; b, a table
-/// of relative positions; w, a number per element of all heads; p and pb, projections of those, which the builder of its family counts; those
-/// of latent attention: qa, qan, qb, kva, kvan, kvb; those of an indexer: iq, ik, ikn, iw.
+/// of relative positions; w, a number per element of all heads; p and pb, projections of those,
+/// which the builder of its family counts; those of latent attention: qa, qan, qb, kva, kvan, kvb;
+/// those of an indexer: iq, ik, ikn, iw.
 struct AttentionPart {
   std::string name = "self_attn";
   std::string class_name = {};  // "": the family's prefix and "Attention"
@@ -69,7 +70,7 @@ struct MlpPart {
 /// Experts in the place of an MLP; none if `count` is 0.
 struct ExpertsPart {
   std::string name = "mlp";
-  std::string class_name = {};           // "": the prefix and "SparseMoeBlock"
+  std::string class_name = {};  // "": the prefix and "SparseMoeBlock"
   // shared, gate, latent, norm:its name, frozen:a number per expert that is not trained
   std::string order = "router experts";
   std::string router = "gate";
@@ -79,11 +80,11 @@ struct ExpertsPart {
   std::string weights = "gate_proj:g up_proj:u down_proj:d";  // of one expert; without g: no gate
   std::string shared_name = "shared_expert";
   std::int64_t count = 0, per_token = 0, inner = 0;
-  std::int64_t latent = 0;  // above 0: experts are so wide, between two matrices
-  std::int64_t shared = 0;  // width of the expert that all tokens meet
+  std::int64_t latent = 0;   // above 0: experts are so wide, between two matrices
+  std::int64_t shared = 0;   // width of the expert that all tokens meet
   std::string stacked = {};  // module whose matrices [experts * rows, columns] are those of all
-  bool fused = false;       // as two tensors [experts, ...], as transformers 5 keeps them
-  bool transposed = false;  // of those: [experts, in, out]
+  bool fused = false;        // as two tensors [experts, ...], as transformers 5 keeps them
+  bool transposed = false;   // of those: [experts, in, out]
   bool router_bias = false, bias = false;
   bool wide_router = false;      // it reads its input in float32
   bool relu = false;             // the activation, where there is no gate
@@ -117,7 +118,7 @@ struct MixerPart {
 };
 
 /// The one part of a block that is a norm and a part.
-enum class BlockPart : std::uint8_t { attention, mixer, mlp, experts };
+enum class SinglePart : std::uint8_t { attention, mixer, mlp, experts };
 
 struct Sizes {
   std::int64_t vocabulary = 32000, hidden = 4096, inner = 11008, layers = 32, heads = 32;
@@ -160,7 +161,7 @@ struct Blueprint {
   std::vector<bool> mixer_blocks = {};  // blocks with the mixer instead of attention; empty: none
   std::string mixer_block_class = {};   // of those, `block_class` if empty
   std::string mixer_registered = {}, mixer_runs = {};  // of those, as of others if empty
-  std::vector<BlockPart> single_parts = {};  // blocks of one part, called as attention; else empty
+  std::vector<SinglePart> single_parts = {};  // blocks of one part, called as attention; else empty
   /// Blocks whose attention has other weights, and those; empty: none.
   std::vector<bool> other_attention = {};
   std::string other_weights = {};

@@ -90,8 +90,8 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 2 * element * (q + kv);
   }
   cost.kernels += (part.rotary ? 2 : 0) + (dropout ? 1 : 0) + (normed || latent ? 2 : 0);
-  const bool gate = part.weights.find(":qg") != std::string::npos ||
-                    part.weights.find(":g") != std::string::npos;
+  const bool gate =
+      part.weights.find(":qg") != std::string::npos || part.weights.find(":g") != std::string::npos;
   if (gate) {  // itself, and what it multiplies
     cost.activation_bytes.linear += 2 * element * q;
     cost.elementwise_bytes.linear += 3 * element * q;

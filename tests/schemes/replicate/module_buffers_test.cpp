@@ -61,6 +61,37 @@ TEST_CASE("buffers are read from a module tree", "[reduce][buffers]") {
         std::string::npos);
 }
 
+// As torch's `_sync_module_states` in messages of 250 MiB: one is sent when it has them.
+TEST_CASE("what ranks are sent at set-up goes in messages of 250 MiB and what crosses that",
+          "[reduce][buffers]") {
+  constexpr std::int64_t mebi = (std::int64_t{1} << 20) / 4;  // elements of float32
+  const auto sent = [](std::vector<std::int64_t> sizes) {
+    std::string parameters;
+    for (const std::int64_t size : sizes) {
+      parameters += fmt::format(R"({}{{"name": "p{}", "shape": [{}]}})",
+                                parameters.empty() ? "" : ", ", size, size);
+    }
+    const auto model = parse_model(
+        R"({"tessera_model": 1, "name": "wide", "root": {"name": "", "class": "Wide",
+            "parameters": [)" +
+            parameters + "]}}",
+        "test");
+    INFO(model.status().message());
+    REQUIRE(model.ok());
+    Recording recording;
+    const auto runtime = make_recording_runtime(2, recording);
+    REQUIRE(replicate(*runtime, *model, {}).ok());
+    std::vector<std::string> all = broadcasts(recording);
+    std::erase_if(all, [](const std::string& line) { return line.starts_with("int64"); });
+    return all;
+  };
+  using Lines = std::vector<std::string>;
+  const auto line = [](std::int64_t numel) { return fmt::format("float32 {}", numel); };
+  CHECK(sent({100 * mebi, 150 * mebi, 7}) == Lines{line(250 * mebi), line(7)});
+  CHECK(sent({100 * mebi, 150 * mebi - 1, 7}) == Lines{line(250 * mebi + 6)});
+  CHECK(sent({260 * mebi, 300 * mebi, 7}) == Lines{line(260 * mebi), line(300 * mebi), line(7)});
+}
+
 TEST_CASE("what ranks are sent goes by dtypes, parameters and buffers together at set-up",
           "[reduce][buffers]") {
   const Model model = normed();
