@@ -145,6 +145,20 @@ CASES = [
      num_experts_per_tok=2)),
     ("glm4v_moe_text", "Glm4vMoeTextModel", dict(GROUPED, head_dim=128, n_routed_experts=4, num_experts_per_tok=2,
      n_shared_experts=1, moe_intermediate_size=128, first_k_dense_replace=1)),
+    ("eurobert", "EuroBertForMaskedLM", dict(GROUPED, pad_token_id=0)),
+    ("nomic_bert", "NomicBertForMaskedLM", ENCODER),
+    ("modernbert-decoder", "ModernBertDecoderForCausalLM", dict(BASE, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+     cls_token_id=1, sep_token_id=2)),
+    ("deberta", "DebertaForMaskedLM", dict(ENCODER, relative_attention=True, pos_att_type=["c2p", "p2c"])),
+    ("afmoe", "AfmoeForCausalLM", dict(GROUPED, head_dim=64, num_experts=4, num_experts_per_tok=2,
+     moe_intermediate_size=128, num_shared_experts=1)),
+    ("aria_text", "AriaTextForCausalLM", dict(GROUPED, intermediate_size=128, moe_num_experts=4, moe_topk=2,
+     pad_token_id=0)),
+    ("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", dict(GROUPED, intermediate_size=128, head_dim=64, num_experts=4,
+     moe_topk=2)),
+    ("dbrx", "DbrxForCausalLM", dict(vocab_size=512, d_model=256, n_heads=4, n_layers=6, max_seq_len=512,
+     attn_config=dict(kv_n_heads=2, rope_theta=1e4, clip_qkv=8), ffn_config=dict(ffn_hidden_size=128,
+     moe_num_experts=4, moe_top_k=2))),
 ]
 
 

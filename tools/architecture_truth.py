@@ -553,6 +553,11 @@ ROWS = [
     *[("deberta", "Deberta" + head, dict(relative_attention=True, pos_att_type="c2p|p2c", position_biased_input=False),
        {key: DEBERTA[key] for key in DEBERTA if key not in ("max_relative_positions", "position_buckets", "share_att_key",
         "norm_rel_ebd", "conv_kernel_size")}) for head in ("ForMaskedLM", "ForSequenceClassification", "Model")],
+    *[("dinov2_with_registers", "Dinov2WithRegisters" + head, dict(hidden_size=1024, num_hidden_layers=24,
+       num_attention_heads=16, image_size=518, patch_size=14), dict(DINO, num_register_tokens=[2, 4], qkv_bias=FLAG,
+       use_swiglu_ffn=FLAG, **more)) for head, more in (("ForImageClassification", dict(num_labels=[5])), ("Model", {}))],
+    *[(kind, prefix + head, dict(), dict(IMAGE, qkv_bias=FLAG, **more)) for kind, prefix in (("vit_msn", "ViTMSN"),
+       ("ijepa", "IJepa")) for head, more in (("ForImageClassification", dict(num_labels=[5])), ("Model", {}))],
 ]
 
 

@@ -252,7 +252,9 @@ Status check_keys_read(JsonReader& config, const std::string& model_type, bool t
   std::string unknown;
   for (const auto& [name, value] : config.json().items()) {
     const NumberKey* number = number_key(name);
-    const char* wrong = number == nullptr ? nullptr : wrong_form(*number, value);
+    const bool own =
+        number != nullptr && (belongs_to(*number, model_type) || in_table(name, model_type));
+    const char* wrong = own ? wrong_form(*number, value) : nullptr;  // of others named below
     if (wrong != nullptr && !value.is_null()) {
       config.fail(name, fmt::format("{}, found {}", wrong, shown_value(value)));
       return config.status();

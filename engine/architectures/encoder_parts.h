@@ -74,6 +74,10 @@ Result<Model> wav2vec2_model(JsonReader& config, const std::string& head, const 
 Result<Model> vit_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deit_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> dinov2_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> dinov2_with_registers_model(JsonReader& config, const std::string& head,
+                                          const std::string& name);
+Result<Model> vit_msn_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> ijepa_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> clip_vision_model(JsonReader& config, const std::string& head,
                                 const std::string& name);
 Result<Model> siglip_vision_model(JsonReader& config, const std::string& head,

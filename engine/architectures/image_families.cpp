@@ -24,12 +24,15 @@ struct ImageKind {
   std::string before = "layernorm_before", after = "layernorm_after", last = "layernorm";
   std::int64_t patch = 16;
   bool ratio = false;        // the width of the MLP is a multiple of the model's
+  bool pools = true;         // without a head
+  bool registers = false;    // more tokens, which have no places
   bool contrastive = false;  // CLIP's and SigLIP's embeddings and keys
 };
 const char* const runs = "before attention scale1 after mlp scale2";
 
 struct ImageSizes {
-  std::int64_t hidden, inner, layers, heads, head_dim, patch, channels, patches, pooled, projection;
+  std::int64_t hidden, inner, layers, heads, head_dim, patch, channels, patches, pooled, projection,
+      registers;
   bool qkv_bias = true, dropout = false, gated = false, mask = false, pooling = false;
 };
 
@@ -51,13 +54,18 @@ void read_patches(JsonReader& config, const ImageKind& kind, ImageSizes& s) {
 }
 
 // SwiGLU keeps two thirds of the width, rounded up to a multiple of 8.
-void read_ratio(JsonReader& config, ImageSizes& s) {
+void read_ratio(JsonReader& config, const ImageKind& kind, ImageSizes& s) {
   const std::int64_t ratio = config.integer("mlp_ratio", 1, 4);
   if (ratio > widest / s.hidden) return config.fail("mlp_ratio", fmt::format("is {}", ratio));
   s.inner = s.hidden * ratio;
   s.gated = config.boolean("use_swiglu_ffn", false);
   if (s.gated) s.inner = (s.inner * 2 / 3 + 7) / 8 * 8;
-  s.mask = config.boolean("use_mask_token", true);
+  if (kind.registers) {
+    constexpr std::int64_t most = 1'000'000;
+    s.registers = config.integer("num_register_tokens", 1, 4);
+    if (s.registers > most) config.fail("num_register_tokens", fmt::format("is {}", s.registers));
+  }
+  s.mask = kind.registers || config.boolean("use_mask_token", true);
 }
 
 ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
@@ -74,7 +82,7 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
   }
   read_patches(config, kind, s);
   if (kind.ratio) {
-    read_ratio(config, s);
+    read_ratio(config, kind, s);
   } else {
     s.inner = config.integer("intermediate_size", 1, 3072);
   }
@@ -83,7 +91,7 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
     s.pooling = kind.tokens.empty() && config.boolean("vision_use_head", true);
     return s;
   }
-  if (!kind.ratio) s.pooled = config.integer("pooler_output_size", 1, s.hidden);
+  if (!kind.ratio && kind.pools) s.pooled = config.integer("pooler_output_size", 1, s.hidden);
   s.qkv_bias = config.boolean("qkv_bias", true);
   s.dropout = probability_of(config, "hidden_dropout_prob", 0) > 0;
   return s;
@@ -120,7 +128,7 @@ class ImageBuilder {
   }
 
  private:
-  std::int64_t tokens() const { return s_.patches + tokens_; }
+  std::int64_t tokens() const { return s_.patches + tokens_ + s_.registers; }
 
   void run(ModuleId id, std::int64_t length) {
     fix_length(w_.tree().module(id).cost, length);
@@ -166,7 +174,8 @@ class ImageBuilder {
       if (word != "mask_token") tree.parameter(word, {1, 1, s_.hidden});
       if (word == "mask_token" && s_.mask) tree.parameter(word, {1, s_.hidden});
     }
-    tree.parameter("position_embeddings", {1, tokens(), s_.hidden});
+    tree.parameter("position_embeddings", {1, s_.patches + tokens_, s_.hidden});
+    if (s_.registers > 0) tree.parameter("register_tokens", {1, s_.registers, s_.hidden});
     tree.open("patch_embeddings", kind_.prefix + "PatchEmbeddings");
     convolution("projection", true);
     tree.close();
@@ -299,15 +308,38 @@ Result<Model> deit_model(JsonReader& config, const std::string& head, const std:
   return build_image(kind, config, head, name);
 }
 
-Result<Model> dinov2_model(JsonReader& config, const std::string& head, const std::string& name) {
-  ImageKind kind{.prefix = "Dinov2", .base = "dinov2", .tokens = "cls_token mask_token"};
+Result<Model> vit_msn_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return build_image({.prefix = "ViTMSN", .base = "vit", .pools = false}, config, head, name);
+}
+
+Result<Model> ijepa_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return build_image({.prefix = "IJepa", .base = "ijepa", .tokens = ""}, config, head, name);
+}
+
+namespace {
+
+Result<Model> dinov2(ImageKind kind, JsonReader& config, const std::string& head,
+                     const std::string& name) {
+  kind.tokens = "cls_token mask_token";
   kind.registered = runs;
   kind.halves = "fc1:u fc2:d";
   kind.before = "norm1";
   kind.after = "norm2";
-  kind.patch = 14;
   kind.ratio = true;
   return build_image(kind, config, head, name);
+}
+
+}  // namespace
+
+Result<Model> dinov2_model(JsonReader& config, const std::string& head, const std::string& name) {
+  return dinov2({.prefix = "Dinov2", .base = "dinov2", .patch = 14}, config, head, name);
+}
+
+Result<Model> dinov2_with_registers_model(JsonReader& config, const std::string& head,
+                                          const std::string& name) {
+  return dinov2(
+      {.prefix = "Dinov2WithRegisters", .base = "dinov2_with_registers", .registers = true}, config,
+      head, name);
 }
 
 Result<Model> clip_vision_model(JsonReader& config, const std::string& head,

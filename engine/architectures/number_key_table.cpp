@@ -329,6 +329,7 @@ constexpr SameKeys same_keys[] = {
     {"cwm", "mistral"},
     {"deberta", "deberta-v2", "conv_act"},
     {"deepseek_v32", "deepseek_v3", "num_mtp_layers num_nextn_predict_layers rope_interleave"},
+    {"dinov2_with_registers", "dinov2", "use_mask_token"},
     {"ernie", "bert"},
     {"eurobert", "llama"},
     {"esm", "bert", "hidden_act type_vocab_size"},
@@ -343,6 +344,7 @@ constexpr SameKeys same_keys[] = {
     {"hunyuan_v1_moe", "hunyuan_v1_dense"},
     {"hy_v3", "qwen3_moe", "norm_topk_prob sliding_window use_sliding_window"},
     {"hyperclovax", "granite"},
+    {"ijepa", "vit"},
     {"iquestcoder", "llama"},
     {"kolibri1", "qwen3_moe", "use_sliding_window"},
     {"layoutlm", "bert"},
@@ -360,6 +362,7 @@ constexpr SameKeys same_keys[] = {
     {"roberta-prelayernorm", "roberta"},
     {"sarvam_mla", "deepseek_v3"},
     {"sarvam_moe", "glm4_moe"},
+    {"vit_msn", "vit"},
     {"xlm-roberta-xl", "roberta"},
 };
 

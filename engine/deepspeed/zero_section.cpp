@@ -17,6 +17,16 @@ void check_path(ConfigObject& section, const DeepSpeedOffload& offload) {
   }
 }
 
+// From before there were sections for it; DeepSpeed takes no file that has both.
+void read_flag(ConfigObject& zero, std::string_view flag, std::string_view section,
+               Device& device) {
+  if (!zero.boolean({flag}).value_or(false)) return;
+  if (zero.value({section}) != nullptr) {
+    zero.fail(flag, fmt::format("is true, and {} is given, too: leave it out", section));
+  }
+  device = Device::cpu;
+}
+
 void read_offload(ConfigObject& zero, Zero3Options& o) {
   ConfigObject param = zero.object("offload_param");
   read_options(param, "offload_param.", o);
@@ -34,9 +44,8 @@ void read_offload(ConfigObject& zero, Zero3Options& o) {
                               for_nvme);
   }
   optimizer.finish(UnknownKeys::refused);
-  // From before there were sections for it.
-  if (zero.boolean({"cpu_offload_param"}).value_or(false)) o.offload_param.device = Device::cpu;
-  if (zero.boolean({"cpu_offload"}).value_or(false)) o.offload_optimizer.device = Device::cpu;
+  read_flag(zero, "cpu_offload_param", "offload_param", o.offload_param.device);
+  read_flag(zero, "cpu_offload", "offload_optimizer", o.offload_optimizer.device);
 }
 
 void check_offload(ConfigObject& zero, std::int32_t stage, const Zero3Options& o) {

@@ -94,6 +94,18 @@ TEST_CASE("deprecated forms mean what they meant", "[deepspeed]") {
                                  "is pinned here)"});
 }
 
+// The flag won without a word, whatever device the section named.
+TEST_CASE("a flag of old beside the section that took its place is refused", "[deepspeed]") {
+  CHECK(message(zero(R"("stage": 3, "cpu_offload": true,
+                        "offload_optimizer": {"device": "nvme", "nvme_path": "/x"})"))
+            .find("offload_optimizer is given, too") != std::string::npos);
+  CHECK(message(zero(R"("stage": 3, "cpu_offload_param": true, "offload_param": {})"))
+            .find("offload_param is given, too") != std::string::npos);
+  CHECK(message(zero(R"("stage": 3, "cpu_offload": false,
+                        "offload_optimizer": {"device": "cpu"})"))
+            .empty());
+}
+
 TEST_CASE("dtypes come from fp16, bf16 and communication_data_type", "[deepspeed]") {
   const auto c = read(
       R"({"bf16": {"enabled": true}, "communication_data_type": "fp32",

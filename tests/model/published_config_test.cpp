@@ -22,7 +22,8 @@ std::string refusal(const std::string& text) {
   return model.status().message();
 }
 
-// As Gemma-7B, GPT-NeoX-20B, Galactica, a BART and T5-11B were published.
+// As Hunyuan-A13B, Nomic Embed, Gemma-7B, GPT-NeoX-20B, Galactica, a BART and T5-11B were
+// published.
 TEST_CASE("keys of published files that transformers ignores are named, and no mistakes",
           "[model]") {
   CHECK(test::require_value(
@@ -31,6 +32,10 @@ TEST_CASE("keys of published files that transformers ignores are named, and no m
   for (const auto& [text, key] :
        {std::pair{R"({"model_type": "gpt_neox", "hidden_dropout_prob": 0})", "hidden_dropout_prob"},
         {R"({"model_type": "opt", "learned_embeddings": true})", "learned_embeddings"},
+        {R"({"model_type": "hunyuan_v1_moe", "routed_scaling_factor": false})",
+         "routed_scaling_factor"},
+        {R"({"architectures": ["NomicBertModel"], "activation_function": "swiglu"})",
+         "activation_function"},
         {R"({"architectures": ["BartModel"], "decoder_vocab_size": 77})", "decoder_vocab_size"}}) {
     const Model model = test::require_value(parse_model(text, "config.json"));
     INFO(text << joined(model.warnings));
