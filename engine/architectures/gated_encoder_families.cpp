@@ -5,6 +5,8 @@
 namespace tessera {
 namespace {
 
+void read_euro(JsonReader&, Blueprint& b) { b.head_bias = !b.mlp.biases.empty(); }
+
 void read_nomic(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "hidden_dropout_prob", 0);
   b.position_rows = config.integer("type_vocab_size", 1, 2);
@@ -106,7 +108,8 @@ const std::vector<Family>& gated_encoder_families() {
        .causal = "EuroBertForMaskedLM",
        .blueprint = euro_bert(),
        .attention_bias = "q k v o",
-       .mlp_bias = true},
+       .mlp_bias = true,
+       .read = read_euro},
       {.model_type = "nomic_bert",
        .causal = "NomicBertForMaskedLM",
        .blueprint = nomic_bert(),

@@ -313,7 +313,8 @@ Result<Model> vit_msn_model(JsonReader& config, const std::string& head, const s
 }
 
 Result<Model> ijepa_model(JsonReader& config, const std::string& head, const std::string& name) {
-  return build_image({.prefix = "IJepa", .base = "ijepa", .tokens = ""}, config, head, name);
+  return build_image({.prefix = "IJepa", .base = "ijepa", .tokens = "", .pools = false}, config,
+                     head, name);
 }
 
 namespace {
