@@ -181,7 +181,7 @@ class DebertaBuilder {
       w_.runs(w_.embedding(at + "token_type_embeddings", s_.types, s_.width, true));
     }
     if (s_.width != s_.hidden) w_.runs(w_.linear(at + "embed_proj", s_.width, s_.hidden, false));
-    w_.runs(w_.norm(at + "LayerNorm", NormKind::layer, s_.hidden));
+    run_norm(at + "LayerNorm");
   }
 
   std::vector<ModuleId> distances() {
@@ -207,6 +207,19 @@ class DebertaBuilder {
     return {id, w_.norm(at + ".LayerNorm", NormKind::layer, s_.hidden)};
   }
 
+  // The first version's norms are written out, in float32.
+  void keep_wide(ModuleCost& norm) const {
+    if (!s_.version.first) return;
+    norm.activation_bytes.linear += 8 * static_cast<double>(s_.hidden);
+    norm.elementwise_bytes.linear += 32 * static_cast<double>(s_.hidden);
+  }
+
+  void run_norm(const std::string& path) {
+    const ModuleId id = w_.norm(path, NormKind::layer, s_.hidden);
+    keep_wide(cost(id));
+    w_.runs(id);
+  }
+
   // Distances are projected in every block, and compared with queries and with keys.
   void add_distances(ModuleId id) {
     ModuleCost& c = cost(id);
@@ -216,15 +229,19 @@ class DebertaBuilder {
     const auto heads = static_cast<double>(s_.heads);
     c.elementwise_bytes.quadratic += heads * element * 4 * s_.kinds();
     c.attention.heads = 0;
-    // Queries or keys as they are scaled for distances.
-    if (s_.kinds() > 0) c.activation_bytes.linear += element * h;
-    if (s_.version.first) {  // twice as many as tokens
+    if (s_.version.first) {  // twice as many as tokens, of a table that each block drops out anew
+      const double kept = element + (s_.dropout ? 1 : 0);
+      if (s_.kinds() > 0) c.activation_bytes.constant += kept * rows * h;
+      c.activation_bytes.linear += 2 * element * h;  // queries and values with their biases
+      keep_wide(c);
       c.matmul_flops.linear += 4 * projections * h * h;
       c.attention_flops.quadratic += 4 * s_.kinds() * h;
       c.activation_bytes.linear += 2 * element * projections * h;
       c.activation_bytes.quadratic += 2 * element * s_.kinds() * heads;
       return;
     }
+    // Queries or keys as they are scaled for distances.
+    if (s_.kinds() > 0) c.activation_bytes.linear += element * h;
     c.matmul_flops.constant += 2 * projections * rows * h * h;
     c.attention_flops.linear += 2 * s_.kinds() * rows * h;
     c.activation_bytes.constant += element * projections * rows * h;
@@ -266,7 +283,7 @@ class DebertaBuilder {
     const MlpPart mlp{
         .weights = "intermediate.dense:u output.dense:d", .biases = "u d", .inner = s_.inner};
     for (const ModuleId half : w_.mlp_halves(path, mlp, s_.hidden, s_.dropout)) w_.runs(half);
-    w_.runs(w_.norm(path + ".output.LayerNorm", NormKind::layer, s_.hidden));
+    run_norm(path + ".output.LayerNorm");
   }
 
   // Reads the first token only.

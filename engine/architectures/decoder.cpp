@@ -37,7 +37,7 @@ constexpr const char* uneven_widths =
 constexpr const char* wide_routers =
     "axk1 deepseek_v2 deepseek_v3 deepseek_v32 dots1 ernie4_5_moe exaone_moe flint glm4_moe "
     "glm4_moe_lite glm4v_moe_text glm_moe_dsa hy_v3 kolibri1 nemotron_h sarvam_mla sarvam_moe "
-    "hunyuan_v1_moe solar_open";
+    "solar_open";
 
 // Those whose attention transformers computes with fused kernels only if it is told to.
 constexpr const char* fused_if_asked =

@@ -5,7 +5,12 @@
 namespace tessera {
 namespace {
 
-void read_euro(JsonReader&, Blueprint& b) { b.head_bias = !b.mlp.biases.empty(); }
+void read_euro(JsonReader& config, Blueprint& b) {
+  b.head_bias = !b.mlp.biases.empty();
+  const std::string pooling = config.text("classifier_pooling", "late");
+  if (pooling == "late" || pooling == "mean" || pooling == "bos") return;
+  config.fail("classifier_pooling", "must be late, mean or bos");
+}
 
 void read_nomic(JsonReader& config, Blueprint& b) {
   b.dropout = drops(config, "hidden_dropout_prob", 0);
@@ -20,7 +25,11 @@ void read_modern_decoder(JsonReader& config, Blueprint& b) {
   if (config.boolean("mlp_bias", false)) b.mlp.biases = "gu d";
   b.head_bias = config.boolean("decoder_bias", true);
   b.head_dense_bias = config.boolean("classifier_bias", false);
+  b.dropout = drops(config, "mlp_dropout", 0);
   const std::int64_t window = config.integer("local_attention", 2, 128) / 2;
+  if (config.integer("sliding_window", 1, window) != window) {
+    config.fail("sliding_window", "is not half of local_attention, which decides: leave it out");
+  }
   const std::int64_t every = config.integer("global_attn_every_n_layers", 1, 3);
   for (std::int64_t k = 0; k < b.sizes.layers; ++k) {
     b.windows.push_back(k % every == 0 ? 0 : window);

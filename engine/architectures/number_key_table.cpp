@@ -69,7 +69,7 @@ constexpr NumberKey number_keys[] = {
     {"diversity_loss_weight", Kind::number, "wav2vec2"},
     {"drop_path_rate", Kind::share, "dinov2"},
     {"early_stopping", Kind::flag, ""},
-    {"emb_pdrop", Kind::share, "mpt"},
+    {"emb_pdrop", Kind::share, "mpt dbrx"},
     {"embd_pdrop", Kind::share, "phi phi3 gpt2 gpt_bigcode gptj codegen openai-gpt"},
     {"embed_dropout", Kind::share, "gpt_neo"},
     {"embedding_dropout", Kind::share, "starcoder2 modernbert"},
@@ -205,6 +205,7 @@ constexpr NumberKey number_keys[] = {
     {"pooler_act", Kind::activation, "vit deit"},
     {"pooler_dropout", Kind::share, "deberta-v2"},
     {"pooler_hidden_act", Kind::activation, "deberta-v2"},
+    {"pooler_output_size", Kind::number, "ijepa"},
     {"position_embedding_type", Kind::word, ""},
     {"pretraining_seq_length", Kind::number, ""},
     {"proj_codevector_dim", Kind::number, "wav2vec2"},
@@ -221,7 +222,7 @@ constexpr NumberKey number_keys[] = {
     {"rescale_embeddings", Kind::flag, "big_bird"},
     {"rescale_prenorm_residual", Kind::flag, "mamba falcon_mamba mamba2 nemotron_h"},
     {"reshape_hidden_states", Kind::flag, "dinov2"},
-    {"resid_pdrop", Kind::share, "phi phi3 mpt"},
+    {"resid_pdrop", Kind::share, "phi phi3 mpt dbrx"},
     {"residual_dropout", Kind::share, "starcoder2"},
     {"residual_in_fp32", Kind::flag, ""},
     {"residual_multiplier", Kind::number, "granite granitemoe granitemoehybrid"},
@@ -237,7 +238,8 @@ constexpr NumberKey number_keys[] = {
     {"rope_interleave", Kind::flag, "deepseek_v3 glm4_moe_lite youtu"},
     {"rope_local_base_freq", Kind::number, ""},
     {"rope_parameters", Kind::object,
-     "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 granite cohere "
+     "dbrx nomic_bert llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 olmo olmo2 "
+     "granite cohere "
      "cohere2 glm glm4 stablelm starcoder2 gpt_neox falcon mixtral qwen2_moe qwen3_moe olmoe "
      "deepseek_v2 deepseek_v3 gpt_oss llama4_text ernie4_5 seed_oss hunyuan_v1_dense ministral "
      "ministral3 helium olmo3 exaone4 arcee nemotron apertus ernie4_5_moe glm4_moe dots1 "
@@ -344,7 +346,7 @@ constexpr SameKeys same_keys[] = {
     {"hunyuan_v1_moe", "hunyuan_v1_dense"},
     {"hy_v3", "qwen3_moe", "norm_topk_prob sliding_window use_sliding_window"},
     {"hyperclovax", "granite"},
-    {"ijepa", "vit"},
+    {"ijepa", "vit", "encoder_stride"},
     {"iquestcoder", "llama"},
     {"kolibri1", "qwen3_moe", "use_sliding_window"},
     {"layoutlm", "bert"},
@@ -353,7 +355,7 @@ constexpr SameKeys same_keys[] = {
     {"megatron-bert", "bert"},
     {"minimax", "mixtral"},
     {"nemotron_h", "bamba", "hidden_act rms_norm_eps rope_parameters z_loss_coefficient"},
-    {"modernbert-decoder", "modernbert"},
+    {"modernbert-decoder", "modernbert", "deterministic_flash_attn sparse_prediction"},
     {"nllb-moe", "m2m_100", "classifier_dropout"},
     {"nomic_bert", "bert"},
     {"olmo_hybrid", "qwen3_5_text"},
@@ -362,7 +364,7 @@ constexpr SameKeys same_keys[] = {
     {"roberta-prelayernorm", "roberta"},
     {"sarvam_mla", "deepseek_v3"},
     {"sarvam_moe", "glm4_moe"},
-    {"vit_msn", "vit"},
+    {"vit_msn", "vit", "encoder_stride pooler_act"},
     {"xlm-roberta-xl", "roberta"},
 };
 

@@ -59,6 +59,11 @@ void read_dbrx(JsonReader& config, Blueprint& b) {
     attention.fail("kv_n_heads", fmt::format("{} does not divide n_heads {}",
                                              b.attention.key_value_heads, b.sizes.heads));
   }
+  b.attention.clamped = attention.has("clip_qkv");
+  const std::int64_t shared = b.attention.key_value_heads;
+  if (config.integer("num_key_value_heads", 1, shared) != shared) {
+    config.fail("num_key_value_heads", "is not attn_config.kv_n_heads, which decides");
+  }
   JsonReader experts =
       nested_keys(config, "ffn_config",
                   {"ffn_act_fn", "ffn_hidden_size", "hidden_size", "moe_jitter_eps",

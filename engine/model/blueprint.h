@@ -44,6 +44,7 @@ struct AttentionPart {
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
   std::int64_t buckets = 0;  // rows of the table of relative positions
   bool rotary = true, causal = true;
+  bool clamped = false;           // queries, keys and values, of which the input is kept
   bool copied_values = false;     // of a fused projection, which need not stay as a whole then
   NormKind norm = NormKind::rms;  // of queries and keys
   bool wide_norms = false;        // of queries and keys over all heads, not one

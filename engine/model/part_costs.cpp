@@ -97,6 +97,11 @@ ModuleCost attention_cost(const AttentionPart& part, const std::vector<LinearSha
     cost.elementwise_bytes.linear += 3 * element * q;
     ++cost.kernels;
   }
+  if (part.clamped) {
+    cost.activation_bytes.linear += element * (q + 2 * kv);
+    cost.elementwise_bytes.linear += 2 * element * (q + 2 * kv);
+    ++cost.kernels;
+  }
   if (part.weights.find(":iq") != std::string::npos) {  // scores, of which nothing is kept
     cost.attention_flops.quadratic += 2 * real(l.index_heads * l.index_width);
     cost.kernels += 4;
@@ -176,6 +181,9 @@ ModuleCost experts_cost(const ExpertsPart& part, std::int64_t hidden) {
   cost.matmul_flops.linear += 2 * h * choices;  // the router
   // Gathered inputs and, to be weighted, outputs of the experts; the router's logits.
   cost.activation_bytes.linear += 2 * element * used * real(in) + 4 * choices;
+  if (!part.stacked.empty()) {  // one more output of each, which is weighted apart
+    cost.activation_bytes.linear += element * used * h;
+  }
   if (part.relu) cost.activation_bytes.linear -= used * element * f;  // its input
   if (part.wide_router) {                                             // a copy, which is kept, too
     cost.activation_bytes.linear += 4 * h;
