@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/text_file.h"
@@ -164,6 +165,8 @@ Result<std::string> text_of(const std::string& line, const std::string& key,
 }
 
 Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenWriter& writer) {
+  const HeldPipe pipe(path);
+  TESSERA_TRY(pipe.check());
   std::error_code error;
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path, error)) {

@@ -41,14 +41,13 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
     if (content.empty()) {
       return Status(Code::invalid_argument, "added_tokens has one without text");
     }
-    // Python's tokenizers would give it another number.
     const auto& number = one.at("id");
-    const std::string* const other =
-        number.is_number_integer() ? vocabulary.text(number.get<std::int32_t>()) : nullptr;
-    if (other != nullptr && *other != content) {
+    const std::int32_t of_model = vocabulary.find(content);
+    if (of_model >= 0 && number != of_model) {  // Python's tokenizers go by the model's
       return Status(Code::invalid_argument,
-                    fmt::format("added token {} has the number {}, which is that of {}",
-                                in_quotes(content), number.dump(), in_quotes(*other)));
+                    fmt::format("added token {} has the number {}, but {} in the model's "
+                                "vocabulary",
+                                in_quotes(content), number.dump(), of_model));
     }
     TESSERA_TRY(vocabulary.add(content, number));
     const auto id = number.get<std::int32_t>();
