@@ -7,6 +7,7 @@
 
 #include "cli/train/export_folder.h"
 #include "engine/text/text_file.h"
+#include "tessera/safetensors.h"
 
 namespace tessera::cli {
 namespace {
@@ -55,7 +56,7 @@ Status check_outputs(const TrainArguments& a) {
                                 outputs[other].name, out.path));
     }
   }
-  return {};
+  return check_safetensors_place(outputs[0].path);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
-#include <cmath>
 #include <set>
 
 #include "tessera/lora.h"
@@ -62,12 +61,13 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     TESSERA_TRY(again(value));
     options.targets.emplace_back(value);
   }
-  if (options.rank >= 1 && options.rank <= 65536 && options.alpha > 0 &&
-      std::isfinite(options.alpha)) {
+  constexpr double least = 1e-6, most = 1e6;  // beyond them a factor of float32 loses its product
+  if (options.rank >= 1 && options.rank <= 65536 && options.alpha >= least &&
+      options.alpha <= most) {
     return options;
   }
   return Status(Code::invalid_argument,
-                fmt::format("lora: rank {} must be 1 to 65536, alpha {} above 0", options.rank,
+                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-6 to 1e6", options.rank,
                             options.alpha));
 }
 

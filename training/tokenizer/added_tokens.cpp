@@ -42,12 +42,11 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
       return Status(Code::invalid_argument, "added_tokens has one without text");
     }
     const auto& number = one.at("id");
-    const std::int32_t of_model = vocabulary.find(content);
-    if (of_model >= 0 && number != of_model) {  // Python's tokenizers go by the model's
+    const std::int32_t before = vocabulary.find(content);
+    if (before >= 0 && number != before) {  // Python's tokenizers go by the model's
       return Status(Code::invalid_argument,
-                    fmt::format("added token {} has the number {}, but {} in the model's "
-                                "vocabulary",
-                                in_quotes(content), number.dump(), of_model));
+                    fmt::format("added token {} has the number {}, but had {} before",
+                                in_quotes(content), number.dump(), before));
     }
     TESSERA_TRY(vocabulary.add(content, number));
     const auto id = number.get<std::int32_t>();
