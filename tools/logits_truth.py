@@ -276,7 +276,7 @@ def compare(program, row, model, ids, folder):
                                 pad_token_id=0, use_cache=False)[0].tolist()
     code, out, said = run(program, ["generate", config, "--weights", weights, "--prompt-ids",
                                     ",".join(map(str, ids[:8])), "--tokens", "12", "--temperature", "0",
-                                    "--threads", "1"])
+                                    "--end-of-text", "none", "--threads", "1"])
     if code != 0:
         return f"WRONG: generate ends with {code}: {said}"
     found = [int(word) for word in out.split()]
