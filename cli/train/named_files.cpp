@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/train/export_folder.h"
+#include "cli/train/train_log.h"
 #include "engine/text/text_file.h"
 #include "tessera/safetensors.h"
 
@@ -56,6 +57,7 @@ Status check_outputs(const TrainArguments& a) {
                                 outputs[other].name, out.path));
     }
   }
+  TESSERA_TRY(check_logs(a.log));
   return check_safetensors_place(outputs[0].path);
 }
 
