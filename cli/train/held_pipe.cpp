@@ -12,20 +12,23 @@ namespace tessera::cli {
 HeldPipe::HeldPipe(const std::string& path) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_fifo(path, error)) return;
-  pipe_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  out_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 HeldPipe::~HeldPipe() {
-  if (pipe_ >= 0) ::close(pipe_);
+  for (const int end : {out_, in_}) {
+    if (end >= 0) ::close(end);
+  }
 }
 
-Status HeldPipe::check() const {
-  if (pipe_ < 0) return {};
+Status HeldPipe::check() {
+  if (out_ < 0) return {};
   int copy[2];
   if (::pipe2(copy, O_CLOEXEC) != 0) return {};
   // Takes nothing out of the pipe; 0: no byte is there, and nobody could write one.
-  const bool silent = ::tee(pipe_, copy[1], 1, SPLICE_F_NONBLOCK) == 0;
+  const bool silent = ::tee(out_, copy[1], 1, SPLICE_F_NONBLOCK) == 0;
   for (const int end : copy) ::close(end);
+  in_ = ::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (!silent) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{}: is a pipe that nobody writes into: start what writes first, or "

@@ -8,7 +8,8 @@
 
 namespace tessera::cli {
 
-/// Held until the file is open, so that who writes into the pipe has a reader all the time.
+/// Both ends of a pipe, held while a stream opens it: so who writes into it has a reader all the
+/// time, and the stream does not wait for somebody who has written and gone.
 class HeldPipe {
  public:
   /// Does nothing for what is no pipe.
@@ -17,12 +18,12 @@ class HeldPipe {
   HeldPipe(const HeldPipe&) = delete;
   HeldPipe& operator=(const HeldPipe&) = delete;
 
-  /// Fails: invalid_argument, if nobody has it open for writing and nothing is in it.
-  Status check() const;
+  /// Fails: invalid_argument, if nobody else has it open for writing and nothing is in it.
+  Status check();
 
  private:
   const std::string path_;
-  int pipe_ = -1;
+  int out_ = -1, in_ = -1;  // the ends to read from and to write into
 };
 
 }  // namespace tessera::cli

@@ -165,10 +165,13 @@ Result<std::string> text_of(const std::string& line, const std::string& key,
 }
 
 Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenWriter& writer) {
-  const HeldPipe pipe(path);
-  TESSERA_TRY(pipe.check());
   std::error_code error;
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file;
+  {
+    HeldPipe pipe(path);
+    TESSERA_TRY(pipe.check());
+    file.open(path, std::ios::binary);
+  }
   if (!file || std::filesystem::is_directory(path, error)) {
     return Status(Code::io_error, fmt::format("{}: cannot be read: name a file of text", path));
   }

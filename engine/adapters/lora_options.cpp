@@ -61,13 +61,13 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     TESSERA_TRY(again(value));
     options.targets.emplace_back(value);
   }
-  constexpr double least = 1e-6, most = 1e6;  // beyond them a factor of float32 loses its product
+  constexpr double least = 1e-30, most = 1e30;  // which float32 can hold
   if (options.rank >= 1 && options.rank <= 65536 && options.alpha >= least &&
       options.alpha <= most) {
     return options;
   }
   return Status(Code::invalid_argument,
-                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-6 to 1e6", options.rank,
+                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-30 to 1e30", options.rank,
                             options.alpha));
 }
 
