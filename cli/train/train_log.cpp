@@ -49,9 +49,9 @@ Status open_file(const char* option, const std::string& path, bool append, std::
 
 Status check_logs(const LogFiles& files) {
   const auto refused = [](const char* option, const std::string& path) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} {}: exists and is no log of a run: choose another name", option,
-                              path));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} {}: exists and is no log of a run: choose another name", option, path));
   };
   if (!is_log(files.json, json_begin)) return refused("--json", files.json);
   return is_log(files.csv, csv_begin) ? Status() : refused("--csv", files.csv);

@@ -67,8 +67,8 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     return options;
   }
   return Status(Code::invalid_argument,
-                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-30 to 1e30", options.rank,
-                            options.alpha));
+                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-30 to 1e30",
+                            options.rank, options.alpha));
 }
 
 std::string to_text(const LoraOptions& options) {

@@ -69,10 +69,10 @@ TEST_CASE("logs and weights take the place of logs and weights alone", "[cli][tr
     write("mine.json", mine);
     const ProgramRun run = train("-q " + option + " mine.json");
     CHECK(run.exit_code == 2);
-    CHECK(run.messages.find(option == "--export" ? "mine.json: is a file of another kind"
-                                                 : option + " mine.json: exists and is no log of a "
-                                                            "run: choose another name") !=
-          std::string::npos);
+    CHECK(run.messages.find(option == "--export"
+                                ? "mine.json: is a file of another kind"
+                                : option + " mine.json: exists and is no log of a "
+                                           "run: choose another name") != std::string::npos);
     CHECK(text_of("mine.json") == mine);
     write("mine.json", "");
     CHECK(train("-q " + option + " mine.json").exit_code == 0);

@@ -191,8 +191,7 @@ TEST_CASE("what a file's content contradicts is not taken for what its name says
   }
 }
 
-TEST_CASE("what is something else than tokens is not taken for them, whoever says so",
-          "[corpus]") {
+TEST_CASE("what is something else than tokens is not taken for them, whoever says so", "[corpus]") {
   const std::string tokens = little_endian(std::vector<std::int64_t>(200, 300), 2);
   const std::string text(300, 'a');
   const std::vector<std::pair<std::string, std::string>> others = {

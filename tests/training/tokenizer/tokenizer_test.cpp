@@ -80,8 +80,9 @@ TEST_CASE("two tokens with one number, or one with two, are refused", "[tokenize
         "test: token \"c\" has the number 0, which is that of \"a\"");
   CHECK(said(R"({"id": 1, "content": "a"})", a) ==
         "test: added token \"a\" has the number 1, but had 0 before");
-  CHECK(refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": "0.1"}})") ==
-        "test: dropout of merges is not supported: set it to null");
+  CHECK(
+      refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": "0.1"}})") ==
+      "test: dropout of merges is not supported: set it to null");
   CHECK(refused(R"({"model": {"type": "Unigram", "vocab": [["a", -1]], "unk_id": 0.5}})") ==
         "test: unk_id 0.5 is no token of the vocabulary");
 }
