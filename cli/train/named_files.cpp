@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "cli/train/export_folder.h"
+#include "cli/train/train_log.h"
 #include "engine/text/text_file.h"
+#include "tessera/safetensors.h"
 
 namespace tessera::cli {
 namespace {
@@ -55,7 +57,8 @@ Status check_outputs(const TrainArguments& a) {
                                 outputs[other].name, out.path));
     }
   }
-  return {};
+  TESSERA_TRY(check_logs(a.log));
+  return check_safetensors_place(outputs[0].path);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/report/table.h"
+#include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
 #include "engine/text/json_reader.h"
 #include "engine/text/text_file.h"
@@ -165,7 +166,12 @@ Result<std::string> text_of(const std::string& line, const std::string& key,
 
 Status tokenize_file(const TokenizeArguments& a, const std::string& path, TokenWriter& writer) {
   std::error_code error;
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file;
+  {
+    HeldPipe pipe(path);
+    TESSERA_TRY(pipe.check());
+    file.open(path, std::ios::binary);
+  }
   if (!file || std::filesystem::is_directory(path, error)) {
     return Status(Code::io_error, fmt::format("{}: cannot be read: name a file of text", path));
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -24,6 +25,19 @@ std::string host_in_names() {
   return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "host";
 }
 
+// What logs begin with; a full disk may have cut even that.
+constexpr std::string_view json_begin = "{\"step\":", csv_begin = "step,";
+
+bool is_log(const std::string& path, std::string_view begin) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return true;  // not there, or a pipe
+  std::string found(begin.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(found.data(), static_cast<std::streamsize>(found.size()));
+  found.resize(static_cast<std::size_t>(file.gcount()));
+  return begin.starts_with(found);
+}
+
 Status open_file(const char* option, const std::string& path, bool append, std::ofstream& file) {
   if (path.empty()) return {};
   file.open(path, append ? std::ios::app : std::ios::trunc);
@@ -32,6 +46,16 @@ Status open_file(const char* option, const std::string& path, bool append, std::
 }
 
 }  // namespace
+
+Status check_logs(const LogFiles& files) {
+  const auto refused = [](const char* option, const std::string& path) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} {}: exists and is no log of a run: choose another name", option, path));
+  };
+  if (!is_log(files.json, json_begin)) return refused("--json", files.json);
+  return is_log(files.csv, csv_begin) ? Status() : refused("--csv", files.csv);
+}
 
 Status TrainLog::open(const LogFiles& files) {
   files_ = files;

@@ -22,6 +22,9 @@ struct LogFiles {
   std::string tensorboard;  // folder of event files
 };
 
+/// Fails: invalid_argument, if a file of such a name is there that no run has written as its log.
+Status check_logs(const LogFiles& files);
+
 /// The quantities that the figures of a step refer to.
 struct TrainFigures {
   std::int64_t steps = 1;     // of the run

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
-#include <cmath>
 #include <set>
 
 #include "tessera/lora.h"
@@ -62,13 +61,14 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     TESSERA_TRY(again(value));
     options.targets.emplace_back(value);
   }
-  if (options.rank >= 1 && options.rank <= 65536 && options.alpha > 0 &&
-      std::isfinite(options.alpha)) {
+  constexpr double least = 1e-30, most = 1e30;  // which float32 can hold
+  if (options.rank >= 1 && options.rank <= 65536 && options.alpha >= least &&
+      options.alpha <= most) {
     return options;
   }
   return Status(Code::invalid_argument,
-                fmt::format("lora: rank {} must be 1 to 65536, alpha {} above 0", options.rank,
-                            options.alpha));
+                fmt::format("lora: rank {} must be 1 to 65536, alpha {} 1e-30 to 1e30",
+                            options.rank, options.alpha));
 }
 
 std::string to_text(const LoraOptions& options) {

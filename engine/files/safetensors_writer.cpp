@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -37,18 +39,37 @@ Status lay_out(std::vector<StoredTensor>& tensors, const std::string& path) {
   return {};
 }
 
+// As far as its first bytes say.
+bool is_safetensors(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 9> begin{};
+  file.read(begin.data(), begin.size());
+  return file.gcount() == std::ssize(begin) && begin.back() == '{' &&
+         std::all_of(begin.begin() + 5, begin.begin() + 8, [](char c) { return c == 0; });
+}
+
 }  // namespace
 
-Result<SafetensorsWriter> SafetensorsWriter::create(
-    const std::string& path, std::vector<StoredTensor> tensors,
-    const std::map<std::string, std::string>& metadata) {
-  TESSERA_TRY(lay_out(tensors, path));
+Status check_safetensors_place(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: is a folder: name the file that is to be written", path));
   }
   TESSERA_TRY(check_replaceable(path));
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error || bytes == 0 || is_safetensors(path)) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: is a file of another kind, whose place weights would take: name "
+                            "another file, or remove it",
+                            path));
+}
+
+Result<SafetensorsWriter> SafetensorsWriter::create(
+    const std::string& path, std::vector<StoredTensor> tensors,
+    const std::map<std::string, std::string>& metadata) {
+  TESSERA_TRY(lay_out(tensors, path));
+  TESSERA_TRY(check_safetensors_place(path));
   SafetensorsWriter writer;
   for (const StoredTensor& tensor : tensors) {
     if (writer.tensors_.emplace(tensor.name, tensor).second) continue;

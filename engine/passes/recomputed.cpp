@@ -83,6 +83,10 @@ BlockPart block_part(const ModuleCost& cost) {
   if (linears.size() > 2 && linears[0].out == linears[1].out && ends(linears, 2, linears[0].out)) {
     return {BlockPart::Kind::mlp, 2, true};
   }
+  if (linears.size() > 1 && linears[0].out == 2 * linears[1].in &&
+      ends(linears, 1, linears[1].in)) {
+    return {BlockPart::Kind::mlp, 1, true};  // gate and up are rows of one matrix, as in Phi-3
+  }
   if (ends(linears, 1, linears[0].out)) return {BlockPart::Kind::mlp, 1, false};
   return {};
 }

@@ -33,6 +33,8 @@ CONFIG = {
     "n_head": 2,
     "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0,
 }
+# Shells start what is in the background with SIGINT ignored, and so would be every run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path(tempfile.mkdtemp(prefix="lost-work-"))
 os.chdir(folder)
 Path("config.json").write_text(json.dumps(CONFIG))

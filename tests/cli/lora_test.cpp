@@ -176,6 +176,7 @@ TEST_CASE("adapters that make no sense are refused", "[cli][lora]") {
     CHECK(run.exit_code == 2);
     return run.messages;
   };
+  CHECK(refusal("--lora rank=1,alpha=1e39").find("alpha 1e+39 1e-30 to 1e30") != std::string::npos);
   CHECK(refusal("--lora rank=0,target=c_attn").find("rank 0 must be 1 to 65536") !=
         std::string::npos);
   CHECK(refusal("--lora dropout=1").find("'dropout=1' is none of rank=8, alpha=32, target=") !=

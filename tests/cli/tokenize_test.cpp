@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `tessera tokenize` writes, refuses and names.
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
@@ -44,6 +46,23 @@ TEST_CASE("files without a text are refused, and documents without one are count
   CHECK(some.exit_code == 0);
   CHECK(some.output == "0 1 4\n4\n");
   CHECK(some.messages == "tessera: warning: 1 of 2 documents have no text\n");
+}
+
+TEST_CASE("pipes are read once, and not waited for if nobody writes", "[cli][tokenize]") {
+  write("to.txt", "to");
+  const std::string pipe = run_folder() + "silent";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  tokenize("to.txt --print");  // writes the tokenizer
+  const ProgramRun silent = run_tessera("tokenize letters.json silent --print", "timeout 20");
+  CHECK(silent.exit_code == 2);
+  CHECK(silent.messages ==
+        "tessera: silent: is a pipe that nobody writes into: start what writes first, or name a "
+        "file\n");
+  const ProgramRun read = run_tessera("tokenize letters.json silent --print",
+                                      "sh -c 'printf to > silent & exec \"$@\"' x timeout 20");
+  CHECK(read.exit_code == 0);
+  CHECK(read.output == "0 1\n");
 }
 
 TEST_CASE("what editors on Windows add is no part of a text", "[cli][tokenize]") {

@@ -62,6 +62,29 @@ TEST_CASE("a run does not write over what it reads, nor two things into one file
   CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
 }
 
+TEST_CASE("logs and weights take the place of logs and weights alone", "[cli][train]") {
+  prepare();
+  const std::string mine = R"({"results": "of a month"})";
+  for (const std::string option : {"--json", "--csv", "--export"}) {
+    write("mine.json", mine);
+    const ProgramRun run = train("-q " + option + " mine.json");
+    CHECK(run.exit_code == 2);
+    CHECK(run.messages.find(option == "--export"
+                                ? "mine.json: is a file of another kind"
+                                : option + " mine.json: exists and is no log of a "
+                                           "run: choose another name") != std::string::npos);
+    CHECK(text_of("mine.json") == mine);
+    write("mine.json", "");
+    CHECK(train("-q " + option + " mine.json").exit_code == 0);
+    CHECK(train("-q " + option + " mine.json").exit_code == 0);
+  }
+  REQUIRE(train("-q --save weighed").exit_code == 0);
+  write("mine.json", mine);
+  const ProgramRun late = run_tessera("checkpoint export weighed mine.json");
+  CHECK(late.exit_code == 2);
+  CHECK(text_of("mine.json") == mine);
+}
+
 TEST_CASE("an export into a folder has what from_pretrained reads", "[cli][train]") {
   prepare();
   const std::string out = run_folder() + "tuned/";

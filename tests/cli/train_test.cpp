@@ -310,8 +310,10 @@ TEST_CASE("data and options that make no sense are refused in a sentence", "[cli
         "of tokens\n");
   CHECK(refusal("--data empty.txt") == "tessera: empty.txt: is empty: nothing to train on\n");
   CHECK(refusal("--data short.txt").find("tessera: short.txt: 3 tokens are too few") == 0);
-  CHECK(refusal("--data text.txt --data-format uint16").find("beyond the model's vocabulary") !=
+  CHECK(refusal("--data text.txt --data-format uint16").find("is text, no tokens of 2 bytes") !=
         std::string::npos);
+  write("far.bin", "\1\1\2\2");
+  CHECK(refusal("--data far.bin").find("beyond the model's vocabulary") != std::string::npos);
   CHECK(refusal("--data text.txt --param-dtype bf16").find("choose one dtype for both") !=
         std::string::npos);
   CHECK(refusal("--data text.txt --loss-scale 8") ==

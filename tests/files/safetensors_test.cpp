@@ -92,6 +92,20 @@ TEST_CASE("a file that was not finished leaves nothing", "[files]") {
   CHECK(SafetensorsWriter::create("/nowhere/x", tensors, {}).status().code() == Code::io_error);
 }
 
+TEST_CASE("weights take the place of weights, and of nothing else", "[files]") {
+  const Scratch scratch;
+  const std::string path = scratch.file("config.json");
+  const auto said = [&] { return SafetensorsWriter::create(path, tensors, {}).status().message(); };
+  std::ofstream(path) << R"({"architectures": ["GPT2LMHeadModel"]})";
+  CHECK(said() == path +
+                      ": is a file of another kind, whose place weights would take: name another "
+                      "file, or remove it");
+  std::ofstream(path, std::ios::trunc).close();
+  CHECK(said().empty());
+  std::ofstream(path, std::ios::binary) << std::string("\x02\0\0\0\0\0\0\0{}", 10);
+  CHECK(said().empty());
+}
+
 TEST_CASE("files that are none are refused by a sentence", "[files]") {
   const Scratch scratch;
   const std::string path = scratch.file("bad.safetensors");

@@ -13,19 +13,42 @@
 namespace tessera {
 namespace {
 
-// "is a NumPy array", "has zero bytes, ..."; empty: nothing says that it is no text.
-std::string kind_of_binary(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 6> known = {
+// "is a NumPy array"; empty: none of those that begin with something that no text and no tokens do.
+std::string known_kind(std::string_view beginning) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 10> known = {
       {{"\x93NUMPY", "is a NumPy array"},
-       {"\x1f\x8b", "is packed by gzip"},
+       {std::string_view("\x1f\x8b\x08", 3), "is packed by gzip"},
        {"PK\x03\x04", "is a zip archive"},
        {"\x28\xb5\x2f\xfd", "is packed by zstd"},
+       {"\xfd\x37zXZ", "is packed by xz"},
        {"PAR1", "is a Parquet table"},
-       {"ARROW1", "is an Arrow table"}}};
+       {"ARROW1", "is an Arrow table"},
+       {"SQLite format 3", "is a SQLite database"},
+       {"\x89HDF\r\n", "is an HDF5 file"},
+       {"GGUF", "is a GGUF model"}}};
   for (const auto& [magic, kind] : known) {
-    if (text.starts_with(magic)) return kind;
+    if (beginning.starts_with(magic)) return kind;
   }
+  const bool header = beginning.substr(0, 10).ends_with("{\"");
+  return header && beginning.substr(4, 4) == std::string_view("\0\0\0\0", 4)
+             ? "is a safetensors file"
+             : "";
+}
+
+std::string kind_of_binary(std::string_view text) {
+  const std::string known = known_kind(text);
+  if (!known.empty()) return known;
   return text.find('\0') == text.npos ? "" : "has zero bytes, so it is binary or UTF-16";
+}
+
+// Of 256 bytes of tokens some are control characters: with any vocabulary, but for a chance of
+// 1e-13.
+bool begins_as_text(std::string_view bytes) {
+  constexpr std::size_t enough = 256;
+  return bytes.size() >= enough && std::none_of(bytes.begin(), bytes.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte == 0x7F || (byte < ' ' && c != '\t' && c != '\n' && c != '\r');
+         });
 }
 
 // {"key or [{"key, with spaces anywhere.
@@ -59,6 +82,12 @@ std::string other_than_text(std::string_view path, std::string_view beginning) {
   if (!binary.empty()) return binary + ", no text in UTF-8";
   if (begins_as_json(beginning.substr(utf8_mark(beginning)))) return "is JSON, no plain text";
   return is_table(path) ? "is a table by its name, no plain text" : "";
+}
+
+std::string other_than_tokens(std::string_view beginning) {
+  const std::string known = known_kind(beginning);
+  if (!known.empty()) return known;
+  return begins_as_text(beginning) ? "is text" : "";
 }
 
 }  // namespace tessera

@@ -123,6 +123,7 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
     TESSERA_ASSIGN(file->layout_, megatron_layout(megatron_idx(path), what.st_size));
   } else {
     TESSERA_TRY(file->find_layout(asked, what.st_size));
+    TESSERA_TRY(file->check_tokens());
     if (options.format == TokenFormat::by_name) TESSERA_TRY(file->check_guess());
   }
   return std::shared_ptr<const TokenFile>(std::move(file));
@@ -185,6 +186,20 @@ Status TokenFile::find_layout(TokenFormat asked, std::int64_t size) {
   }
   layout_ = {.begins = 0, .width = width, .tokens = size / width};
   return {};
+}
+
+Status TokenFile::check_tokens() const {
+  if (layout_.width == 1 || layout_.begins > 0) return {};
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(std::min(probed, layout_.tokens * layout_.width)));
+  TESSERA_TRY(read_bytes(0, bytes));
+  const std::string other =
+      other_than_tokens({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (other.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {}, no tokens of {} bytes: write their numbers alone, or say "
+                            "--data-format bytes or jsonl if it is text",
+                            source_, other, layout_.width));
 }
 
 Status TokenFile::check_guess() {

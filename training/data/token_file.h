@@ -58,6 +58,8 @@ class TokenFile {
  private:
   TokenFile() = default;
   Status find_layout(TokenFormat format, std::int64_t size);
+  /// Fails: invalid_argument, if its first bytes are those of something else than tokens.
+  Status check_tokens() const;
   /// Of a format that the name told: leaves out a mark before UTF-8. Fails: invalid_argument, if
   /// the content is of another one.
   Status check_guess();

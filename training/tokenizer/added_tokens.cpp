@@ -41,14 +41,12 @@ Status AddedTokens::read(const nlohmann::json& json, const Normaliser& normalise
     if (content.empty()) {
       return Status(Code::invalid_argument, "added_tokens has one without text");
     }
-    // Python's tokenizers would give it another number.
     const auto& number = one.at("id");
-    const std::string* const other =
-        number.is_number_integer() ? vocabulary.text(number.get<std::int32_t>()) : nullptr;
-    if (other != nullptr && *other != content) {
+    const std::int32_t before = vocabulary.find(content);
+    if (before >= 0 && number != before) {  // Python's tokenizers go by the model's
       return Status(Code::invalid_argument,
-                    fmt::format("added token {} has the number {}, which is that of {}",
-                                in_quotes(content), number.dump(), in_quotes(*other)));
+                    fmt::format("added token {} has the number {}, but had {} before",
+                                in_quotes(content), number.dump(), before));
     }
     TESSERA_TRY(vocabulary.add(content, number));
     const auto id = number.get<std::int32_t>();

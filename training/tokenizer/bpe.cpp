@@ -45,7 +45,7 @@ class Bpe final : public PieceModel {
     const std::string unknown = text_of(json, "unk_token");
     if (!unknown.empty()) unknown_ = vocabulary_.find(unknown);
     const Json dropout = json.value("dropout", Json());
-    if (dropout.is_number() && dropout.get<double>() != 0) {
+    if (!dropout.is_null() && dropout != 0) {
       return Status(Code::not_supported, "dropout of merges is not supported: set it to null");
     }
     std::int32_t rank = 0;

@@ -25,6 +25,12 @@ Status Vocabulary::add(const std::string& token, const nlohmann::json& number) {
                               number.dump(), numbers_max - 1));
   }
   const auto place = number.get<std::size_t>();
+  const std::string* const other = text(static_cast<std::int32_t>(place));
+  if (other != nullptr && *other != token) {
+    return Status(Code::invalid_argument,
+                  fmt::format("token {} has the number {}, which is that of {}", in_quotes(token),
+                              place, in_quotes(*other)));
+  }
   if (place >= texts_.size()) {
     texts_.resize(place + 1);
     known_.resize(place + 1);

@@ -21,8 +21,8 @@ class Vocabulary {
   std::int32_t find(std::string_view token) const;
   /// Null: no token has this number.
   const std::string* text(std::int32_t id) const;
-  /// Two tokens with one number, or one with two: the later wins. Fails: invalid_argument, unless
-  /// `number` is a whole one from 0 to 2^24 - 1.
+  /// Of one token with two numbers the later wins. Fails: invalid_argument, if another token has
+  /// `number`, or it is no whole one from 0 to 2^24 - 1.
   Status add(const std::string& token, const nlohmann::json& number);
   /// One more than the largest number.
   std::int32_t size() const { return static_cast<std::int32_t>(texts_.size()); }

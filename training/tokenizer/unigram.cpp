@@ -28,11 +28,14 @@ class Unigram final : public PieceModel {
       longest_ = std::max(longest_, token.size());
     }
     const Json unknown = json.value("unk_id", Json());
-    if (unknown.is_number()) unknown_ = unknown.get<std::int32_t>();
     by_bytes_ = json.value("byte_fallback", false);
-    if (unknown_ < 0 || vocabulary_.text(unknown_) != nullptr) return {};
+    if (unknown.is_null()) return {};
+    if (unknown.is_number_unsigned() && unknown.get<std::uint64_t>() < tokens.size()) {
+      unknown_ = unknown.get<std::int32_t>();
+      return {};
+    }
     return Status(Code::invalid_argument,
-                  fmt::format("unk_id {} is no token of the vocabulary", unknown_));
+                  fmt::format("unk_id {} is no token of the vocabulary", shown_value(unknown)));
   }
 
   Status encode(std::string_view piece, std::vector<std::int32_t>& ids) const override {

@@ -64,11 +64,16 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Fails: invalid_argument, if a file of this path would take the place of a folder, a pipe or a
+/// device, or of a file that is not empty and no safetensors file: a config.json by mistake.
+Status check_safetensors_place(const std::string& path);
+
 class SafetensorsWriter {
  public:
   /// Takes name, dtype and shape of `tensors`; data are laid out by falling size of dtype, then by
   /// name, as the reference implementation does. Writes to `path`.partial until `finish`.
-  /// Fails: invalid_argument (a name twice or reserved, a negative or too large shape), io_error.
+  /// Fails: as check_safetensors_place; invalid_argument (a name twice or reserved, a negative or
+  /// too large shape), io_error.
   static Result<SafetensorsWriter> create(const std::string& path,
                                           std::vector<StoredTensor> tensors,
                                           const std::map<std::string, std::string>& metadata);

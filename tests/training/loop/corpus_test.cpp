@@ -191,6 +191,28 @@ TEST_CASE("what a file's content contradicts is not taken for what its name says
   }
 }
 
+TEST_CASE("what is something else than tokens is not taken for them, whoever says so", "[corpus]") {
+  const std::string tokens = little_endian(std::vector<std::int64_t>(200, 300), 2);
+  const std::string text(300, 'a');
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"\x93NUMPY" + tokens, "is a NumPy array"},
+      {std::string("\x1f\x8b\x08\0", 4) + tokens, "is packed by gzip"},
+      {"PAR1" + tokens, "is a Parquet table"},
+      {std::string("\x40\0\0\0\0\0\0\0{\"", 10) + tokens, "is a safetensors file"},
+      {text, "is text"},
+      {"{\"text\": \"" + text + "\"}", "is text"}};
+  for (const auto& [bytes, kind] : others) {
+    const std::string path = written("other.bin", bytes);
+    for (const TokenFormat format : {TokenFormat::by_name, TokenFormat::uint16}) {
+      const std::string said =
+          Corpus::open(path, {.format = format, .vocabulary = 65536}).status().message();
+      CHECK(said.find(kind + ", no tokens of 2 bytes") != std::string::npos);
+    }
+  }
+  const std::string line = written("line.bin", std::string("\t\n", 2) + little_endian({5}, 2));
+  CHECK(Corpus::open(line, {.vocabulary = 65536}).ok());
+}
+
 TEST_CASE("a mark before UTF-8 is no text, and what is no plain text by name or content is refused",
           "[corpus]") {
   const std::string words = "\xEF\xBB\xBFto see";

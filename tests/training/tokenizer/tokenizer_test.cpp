@@ -67,10 +67,24 @@ TEST_CASE("bytes are merged by rank within words, and come back", "[tokenizer]")
   CHECK(t.encode("a\xFF").status().message() == "byte 1 of the text is no UTF-8");
 }
 
-TEST_CASE("an added token does not take the number of another", "[tokenizer][errors]") {
-  CHECK(refused(R"({"added_tokens": [{"id": 0, "content": "<|end|>"}],
-      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})") ==
-        "test: added token \"<|end|>\" has the number 0, which is that of \"a\"");
+TEST_CASE("two tokens with one number, or one with two, are refused", "[tokenizer][errors]") {
+  const auto said = [](const std::string& added, const std::string& vocabulary) {
+    return refused(R"({"added_tokens": [)" + added + R"(],
+        "model": {"type": "BPE", "vocab": {)" +
+                   vocabulary + R"(}, "merges": []}})");
+  };
+  const std::string a = R"("a": 0)";
+  CHECK(said(R"({"id": 0, "content": "<|end|>"})", a) ==
+        "test: token \"<|end|>\" has the number 0, which is that of \"a\"");
+  CHECK(said("", a + R"(, "b": 1, "c": 0)") ==
+        "test: token \"c\" has the number 0, which is that of \"a\"");
+  CHECK(said(R"({"id": 1, "content": "a"})", a) ==
+        "test: added token \"a\" has the number 1, but had 0 before");
+  CHECK(
+      refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": "0.1"}})") ==
+      "test: dropout of merges is not supported: set it to null");
+  CHECK(refused(R"({"model": {"type": "Unigram", "vocab": [["a", -1]], "unk_id": 0.5}})") ==
+        "test: unk_id 0.5 is no token of the vocabulary");
 }
 
 TEST_CASE("a post-processor that leaves out the text or adds no token is refused",

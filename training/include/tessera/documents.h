@@ -74,6 +74,9 @@ std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::stri
 /// "is JSON, no plain text", "has zero bytes, ...": what a file is that is taken for plain text,
 /// by its name and its first bytes. Empty: nothing says so.
 std::string other_than_text(std::string_view path, std::string_view beginning);
+/// "is a NumPy array", "is text": what a file is that is taken for numbers of tokens, by its first
+/// bytes. Empty: nothing says so.
+std::string other_than_tokens(std::string_view beginning);
 /// The mark that editors on Windows put before UTF-8: no part of the text. Its bytes, or 0.
 std::size_t utf8_mark(std::string_view text);
 /// Whether the tokenizer has the tokens of the template. Fails: invalid_argument, naming the first

@@ -2,6 +2,7 @@
 // A device to test kernels on: the real one through the module, or the stand-in.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,26 +44,46 @@ class Device {
   const KernelApi& kernels() const { return device_module().kernels; }
   CudaStream stream() const { return stream_; }
 
-  /// Memory until `clear`, aligned to 256 bytes; 256 bytes behind it belong to nobody.
+  /// Memory until `clear`, aligned to 256 bytes; the guard, 256 bytes behind it or more, is
+  /// nobody's. All arrays lie in one mapping, so that a sanitizer sees no write into it.
   DeviceArray allocate(std::size_t bytes) {
     const Bytes at = next_;
     next_ = Bytes{(at.value + static_cast<std::int64_t>(bytes) + 511) / 256 * 256};
     REQUIRE(next_ <= memory_bytes);
-    return {memory_.at(at), bytes};
+    const DeviceArray array{memory_.at(at), bytes};
+    guards_.push_back({array.at + bytes, static_cast<std::size_t>((next_ - at).value) - bytes});
+    std::fill_n(staging_.base(), guards_.back().bytes, guard_byte);
+    copy(guards_.back().at, staging_.base(), guards_.back().bytes);
+    wait();
+    return array;
   }
-  void clear() { next_ = Bytes{}; }
+  void clear() {
+    guards_.clear();
+    next_ = Bytes{};
+  }
+  /// Whether nobody has written behind an array.
+  bool guards_hold() {
+    std::byte* end = staging_.base();
+    for (const DeviceArray& guard : guards_) {
+      copy(end, guard.at, guard.bytes);
+      end += guard.bytes;
+    }
+    wait();
+    return std::all_of(staging_.base(), end, [](std::byte b) { return b == guard_byte; });
+  }
 
   DeviceArray upload(std::span<const std::byte> bytes) {
     const DeviceArray array = allocate(bytes.size());
     if (bytes.empty()) return array;
     std::copy(bytes.begin(), bytes.end(), staging_.base());
-    require_code(api_.memcpy_async(array.at, staging_.base(), bytes.size(), stream_));
+    copy(array.at, staging_.base(), bytes.size());
     wait();
     return array;
   }
   std::vector<std::byte> download(const DeviceArray& array) {
+    CHECK(guards_hold());
     if (array.bytes == 0) return {};
-    require_code(api_.memcpy_async(staging_.base(), array.at, array.bytes, stream_));
+    copy(staging_.base(), array.at, array.bytes);
     wait();
     return {staging_.base(), staging_.base() + array.bytes};
   }
@@ -79,6 +100,12 @@ class Device {
   }
 
  private:
+  static constexpr std::byte guard_byte{0xA5};
+
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+    require_code(api_.memcpy_async(to, from, bytes, stream_));
+  }
+
   Device() : api_(device_module().cuda), memory_(api_), staging_(api_) {
     require_code(api_.set_device(0));
     require_ok(memory_.reserve(0, memory_bytes));
@@ -94,6 +121,7 @@ class Device {
   CudaStream stream_ = nullptr;
   CudaEvent event_ = nullptr;
   Bytes next_{};
+  std::vector<DeviceArray> guards_;
 };
 
 }  // namespace tessera::test

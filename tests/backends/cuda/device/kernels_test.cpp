@@ -262,6 +262,14 @@ void check_block_sums(const std::vector<std::int64_t>& sizes) {
   }
 }
 
+TEST_CASE("a kernel that writes behind an array is found", "[device]") {
+  Bench b(1);
+  const DeviceArray array = b.device().allocate(100);
+  CHECK(b.device().guards_hold());
+  b.check_ran(b.kernels().divide({array.at, 26, DType::float32}, 3, b.stream()));
+  CHECK_FALSE(b.device().guards_hold());
+}
+
 TEST_CASE("kernels compute what their twins on the CPU do", "[device][small]") {
   SECTION("element by element") { check_elementwise(small_sizes); }
   SECTION("AdamW") { check_adam(small_sizes); }
