@@ -33,7 +33,7 @@ struct Column {
 
 constexpr Column table_columns[] = {
     {"operation", of_all, 200, 0, true, [](const Row& r) { return r.name; }},
-    {"kind", of_groups | of_units, 128, 0, true,
+    {"kind", of_groups | of_units, 112, 0, true,
      [](const Row& r) { return std::string(name_of(r.kind)); }},
     {"unit", of_units, 170, 1, true,
      [](const Row& r) { return r.name.empty() ? "of no unit" : short_name(r.name); }},
@@ -61,7 +61,7 @@ constexpr Column table_columns[] = {
      }},
     {"busbw", of_groups | of_units | of_all, 92, 1, false,
      [](const Row& r) { return r.bus_bandwidth > 0 ? format_rate(r.bus_bandwidth) : ""; }},
-    {"of the links", of_groups, 148, 3, false,
+    {"of the links", of_groups, 128, 3, false,
      [](const Row& r) {
        if (r.link_bandwidth <= 0 || r.bus_bandwidth <= 0) return std::string();
        return fmt::format("{} of {}", format_percent(r.bus_bandwidth / r.link_bandwidth),
