@@ -29,6 +29,7 @@ void draw_strokes(const Surface& ui, const std::vector<Band>& bands, float plot_
   const float step = std::max(ui.theme.px(8), std::ceil(plot_height / strokes_max));
   const Colour stroke = mix(ui.colours().of(MemoryClass::reserved_unused), ui.theme.dim, 110);
   ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->PushClipRect({bands.front().x0, top}, {bands.back().x1, bottom}, true);  // ends are blunt
   // A diagonal has x + y = `sum`.
   const float last = bands.back().x1 + bottom;
   for (float sum = std::floor((bands.front().x0 + top) / step) * step; sum < last; sum += step) {
@@ -51,6 +52,7 @@ void draw_strokes(const Surface& ui, const std::vector<Band>& bands, float plot_
     }
     finish();
   }
+  draw->PopClipRect();
 }
 
 /// The bands of the stack from left to right. What keeps its place from one column to the next is
