@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "storage/column_kernels.h"
 #include "storage/read_chunks.h"
 
 namespace tessera::storage {
@@ -73,9 +74,9 @@ void append_stream(const SpanColumns& spans, const std::vector<std::uint16_t>& p
   append(spans.end, lane.end);
 }
 
-/// `whole`: all of them intersect the range.
-void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range, bool whole,
+void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
                   std::vector<Lane>& lanes) {
+  const bool whole = range.begin <= least_of(spans.begin) && most_of(spans.end) < range.end;
   for (const auto& [stream, places] : spans.plan->by_stream()) {
     if (range.stream && *range.stream != stream) continue;
     Lane& lane = lane_of(rank, stream, lanes);
@@ -153,13 +154,13 @@ Status SpanReader::append(const ChunkHeader& header, Blob data, const SpanRange&
   }
   // Others may have built on it.
   Shared spans = known(header.rank, header.seq, header.count);
-  const bool whole = range.begin <= header.t0 && header.t1 < range.end;
   if (spans == nullptr) {
     TESSERA_ASSIGN(spans, decode(header, data, 0));
     // Who wants a part of it is about to want the next one.
+    const bool whole = range.begin <= header.t0 && header.t1 < range.end;
     if (!whole) remember({header.rank, header.seq, header.count, spans});
   }
-  append_spans(header.rank, *spans, range, whole, lanes);
+  append_spans(header.rank, *spans, range, lanes);
   return {};
 }
 
