@@ -21,12 +21,14 @@ constexpr unsigned bit(UsageBy by) { return 1U << static_cast<unsigned>(by); }
 constexpr unsigned of_groups = bit(UsageBy::group), of_units = bit(UsageBy::unit),
                    of_all = bit(UsageBy::operation);
 
+constexpr int most_dispensable = 5;
+
 /// One column of the table. Those of a higher rank are left out first where there is little room.
 struct Column {
   const char* title;
   unsigned of;      // which rows have it
   float width;      // px at scale 1
-  int dispensable;  // 0: always shown
+  int dispensable;  // up to most_dispensable; 0: always shown
   bool left;        // text, not a number
   std::string (*text)(const Row&);
 };
@@ -77,16 +79,17 @@ std::vector<const Column*> fitting(const Surface& ui, const std::vector<Row>& ro
                        [&](const Row& row) { return column.text(row).empty(); });
   };
   std::vector<const Column*> shown;
-  for (int most = 5; most >= 0; --most) {
-    shown.clear();
-    float sum = 0;
+  float sum = 0;
+  for (int rank = 0; rank <= most_dispensable; ++rank) {
     for (const Column& column : table_columns) {
-      if (column.dispensable > most || (column.of & bit(by)) == 0 || blank(column)) continue;
+      if (column.dispensable != rank || (column.of & bit(by)) == 0 || blank(column)) continue;
+      const float wide = ui.theme.px(column.width);
+      if (rank > 0 && sum + wide > width) continue;
       shown.push_back(&column);
-      sum += ui.theme.px(column.width);
+      sum += wide;
     }
-    if (sum <= width) break;
   }
+  std::sort(shown.begin(), shown.end());  // as in the table
   return shown;
 }
 
