@@ -112,6 +112,7 @@ float draw_colours(const Surface& ui, const TraceModel& model, const CriticalPat
 float PathPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                            const CriticalPath& path, const Box& box) {
   const std::string words = summary_of(model, path);
+  state.fields["path"] = words;
   draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
   float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(8);
   const auto show = [&](const char* label, const char* name, std::int32_t step) {
