@@ -47,7 +47,9 @@ std::vector<Rank> flight_ranks(TreeValue value) {
 }
 
 /// The first versions were the list alone.
-TreeValue flight_entries(TreeValue root) { return root.is(TreeKind::list) ? root : root["entries"]; }
+TreeValue flight_entries(TreeValue root) {
+  return root.is(TreeKind::list) ? root : root["entries"];
+}
 
 class DumpReader {
  public:
