@@ -39,6 +39,16 @@ void store(std::uint64_t word, std::uint8_t* out) {
   }
 }
 
+std::uint64_t load(const std::uint8_t* bytes) {
+  std::uint64_t word = 0;
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&word, bytes, sizeof(word));
+  } else {
+    for (std::size_t i = 0; i < sizeof(word); ++i) word |= std::uint64_t{bytes[i]} << (8 * i);
+  }
+  return word;
+}
+
 using Numbers = std::array<std::uint64_t, block_size + 1>;
 
 /// Joins neighbours while two fit a word, so that few are left to be written one by one.
@@ -128,6 +138,27 @@ std::uint8_t* put_above(std::span<const std::int64_t> block, std::int64_t least,
   return put_bits(block, width, out, [=](std::int64_t value) TESSERA_INLINE {
     return static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(least);
   });
+}
+
+void take_bits(const std::uint8_t* bytes, std::size_t width, std::span<std::int64_t> block) {
+  constexpr std::size_t of_one_word = 57;  // wherever in its first byte a number begins
+  std::size_t bit = 0;
+  if (width <= of_one_word) {
+    const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+    for (std::int64_t& number : block) {
+      number = static_cast<std::int64_t>(load(bytes + bit / 8) >> (bit % 8) & mask);
+      bit += width;
+    }
+    return;
+  }
+  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  for (std::int64_t& number : block) {
+    const std::size_t shift = bit % 8;
+    std::uint64_t value = load(bytes + bit / 8) >> shift;
+    if (shift + width > 64) value |= load(bytes + bit / 8 + 8) << (64 - shift);
+    number = static_cast<std::int64_t>(value & mask);
+    bit += width;
+  }
 }
 
 std::size_t find_last(std::span<const std::int64_t> column, std::int64_t value) {

@@ -34,6 +34,10 @@ std::uint8_t* put_zigzag(std::span<const std::int64_t> block, std::size_t width,
 std::uint8_t* put_above(std::span<const std::int64_t> block, std::int64_t least, std::size_t width,
                         std::uint8_t* out);
 
+/// What they have written: numbers of `width` bits from `bytes` on, which reach 16 bytes further.
+/// REQUIRES: a width of 64 at most.
+void take_bits(const std::uint8_t* bytes, std::size_t width, std::span<std::int64_t> block);
+
 /// The last place of `value`; column.size(): it is not there.
 std::size_t find_last(std::span<const std::int64_t> column, std::int64_t value);
 /// How many numbers are as the one `distance` before.

@@ -311,27 +311,20 @@ bool ColumnReader::read_packed(std::span<std::int64_t> block) {
 }
 
 bool ColumnReader::read_bits(std::span<std::int64_t> block) {
+  constexpr std::size_t behind = 16;  // bytes that are looked at behind the last number
   if (rest_.empty() || rest_.front() > 64) return false;
   const std::size_t width = rest_.front();
   rest_ = rest_.subspan(1);
   const std::size_t size = packed_size(block.size(), width);
   if (rest_.size() < size) return false;
-  // Numbers are taken from 16 bytes at a time, so there are some behind the last.
-  std::array<std::uint8_t, packed_size(block_size, 64) + 16> bytes{};
-  std::copy_n(rest_.begin(), size, bytes.begin());
-  rest_ = rest_.subspan(size);
-  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
-  const auto word = [&](std::size_t at) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < 8; ++i) value |= std::uint64_t{bytes[at + i]} << (8 * i);
-    return value;
-  };
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    const std::size_t bit = i * width, shift = bit % 8;
-    std::uint64_t value = word(bit / 8) >> shift;
-    if (shift + width > 64) value |= word(bit / 8 + 8) << (64 - shift);
-    block[i] = static_cast<std::int64_t>(value & mask);
+  if (rest_.size() >= size + behind) {
+    take_bits(rest_.data(), width, block);
+  } else {
+    std::array<std::uint8_t, packed_size(block_size, 64) + behind> bytes{};
+    std::copy_n(rest_.begin(), size, bytes.begin());
+    take_bits(bytes.data(), width, block);
   }
+  rest_ = rest_.subspan(size);
   return true;
 }
 

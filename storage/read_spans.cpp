@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "storage/column_kernels.h"
 #include "storage/read_chunks.h"
 
 namespace tessera::storage {
@@ -47,19 +48,39 @@ bool in_range(Time begin, Time end, const SpanRange& range) {
   return begin < range.end && (begin >= range.begin || end > range.begin);
 }
 
+/// Those of one stream that intersect the range.
+void append_stream(const SpanColumns& spans, const std::vector<std::uint16_t>& places,
+                   const SpanRange& range, Lane& lane) {
+  for (const std::uint16_t i : places) {
+    if (!in_range(spans.begin[i], spans.end[i], range)) continue;
+    lane.op.push_back(spans.op(i));
+    lane.begin.push_back(spans.begin[i]);
+    lane.ready.push_back(spans.ready[i]);
+    lane.end.push_back(spans.end[i]);
+  }
+}
+
+/// All of one stream.
+void append_stream(const SpanColumns& spans, const std::vector<std::uint16_t>& places, Lane& lane) {
+  const std::size_t old = lane.op.size(), n = places.size();
+  lane.op.resize(old + n);
+  for (std::size_t k = 0; k < n; ++k) lane.op[old + k] = spans.op(places[k]);
+  const auto append = [&](const std::vector<Time>& from, std::vector<Time>& to) {
+    to.resize(old + n);
+    for (std::size_t k = 0; k < n; ++k) to[old + k] = from[places[k]];
+  };
+  append(spans.begin, lane.begin);
+  append(spans.ready, lane.ready);
+  append(spans.end, lane.end);
+}
+
 void append_spans(Rank rank, const SpanColumns& spans, const SpanRange& range,
                   std::vector<Lane>& lanes) {
-  Lane* lane = nullptr;
-  const SpanPlan& plan = *spans.plan;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const std::int32_t stream = plan.stream(i);
+  const bool whole = range.begin <= least_of(spans.begin) && most_of(spans.end) < range.end;
+  for (const auto& [stream, places] : spans.plan->by_stream()) {
     if (range.stream && *range.stream != stream) continue;
-    if (!in_range(spans.begin[i], spans.end[i], range)) continue;
-    if (lane == nullptr || lane->stream != stream) lane = &lane_of(rank, stream, lanes);
-    lane->op.push_back(spans.op(i));
-    lane->begin.push_back(spans.begin[i]);
-    lane->ready.push_back(spans.ready[i]);
-    lane->end.push_back(spans.end[i]);
+    Lane& lane = lane_of(rank, stream, lanes);
+    whole ? append_stream(spans, places, lane) : append_stream(spans, places, range, lane);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "storage/read_rows.h"
 #include "storage/record_sql.h"
 #include "storage/step_chunk.h"
@@ -97,6 +99,12 @@ Result<RankSteps> read_rank_steps(const Database& database, std::int32_t ranks, 
   result.step = from;
   result.ranks = ranks;
   result.steps = to - from;
+  // What a damaged file claims to have is not reserved.
+  constexpr std::int64_t reserved_most = 1 << 20;
+  const std::int64_t count = std::min(std::int64_t{ranks} * (to - from), reserved_most);
+  for_each_step_column<RankSteps, RankSteps>([&](auto column, auto) {
+    (result.*column).reserve(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
+  });
   TESSERA_ASSIGN(const bool rows, database.has_table(List<RankStepRow>::table));
   const StepPlaces places(ranks, from, to);
   const std::string where = where_of(from, to);

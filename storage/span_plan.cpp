@@ -81,7 +81,8 @@ const char* SpanPlan::derive() {
   ops_.resize(n);
   first_.assign(1, 0);
   before_.clear();
-  std::unordered_map<std::int64_t, std::size_t> streams;  // the last place of each
+  by_stream_.clear();
+  std::unordered_map<std::int64_t, std::size_t> streams;  // by_stream_ of each
   std::int64_t op = 0;
   auto distance = distances_.begin();
   for (std::size_t i = 0; i < n; ++i) {
@@ -89,9 +90,11 @@ const char* SpanPlan::derive() {
     if (!std::in_range<std::int32_t>(op)) return "an operation's id is impossible";
     ops_[i] = static_cast<std::int32_t>(op);
     if (stream_[i] < 0 || !std::in_range<std::int32_t>(stream_[i])) return "a stream is impossible";
-    const auto [stream, is_new] = streams.try_emplace(stream_[i], i);
-    if (!is_new) before_.push_back(static_cast<std::uint16_t>(stream->second));
-    stream->second = i;
+    const auto [stream, is_new] = streams.try_emplace(stream_[i], by_stream_.size());
+    if (is_new) by_stream_.push_back({static_cast<std::int32_t>(stream_[i]), {}});
+    std::vector<std::uint16_t>& places = by_stream_[stream->second].places;
+    if (!is_new) before_.push_back(places.back());
+    places.push_back(static_cast<std::uint16_t>(i));
     for (std::int64_t k = 0; k < waits_[i]; ++k, ++distance) {
       if (*distance < 1 || *distance > static_cast<std::int64_t>(i)) {
         return "a span waits for one that is not there";

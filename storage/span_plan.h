@@ -20,6 +20,12 @@ namespace tessera::storage {
 
 class SpanPlan {
  public:
+  /// Places of spans in the chunk, ascending.
+  struct OfStream {
+    std::int32_t stream = 0;
+    std::vector<std::uint16_t> places;
+  };
+
   SpanPlan() = default;
   /// Of these operations, in their order. REQUIRES: `ops` has them.
   SpanPlan(std::span<const std::int32_t> spans, const KnownOps& ops);
@@ -56,6 +62,8 @@ class SpanPlan {
     }
     return latest;
   }
+  /// In the order in which they are used first.
+  const std::vector<OfStream>& by_stream() const { return by_stream_; }
   /// Places of spans in the chunk by their nominal time, in which like ones are neighbours.
   const std::vector<std::uint16_t>& by_nominal() const { return by_nominal_; }
 
@@ -72,6 +80,7 @@ class SpanPlan {
   std::vector<std::uint32_t> first_;   // of each span in before_, and one more for the end
   std::vector<std::uint16_t> before_;  // places of what each span waits for
   std::vector<std::uint16_t> by_nominal_;
+  std::vector<OfStream> by_stream_;
 };
 
 }  // namespace tessera::storage

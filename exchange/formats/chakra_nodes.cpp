@@ -116,7 +116,10 @@ void add_attribute(const ChakraAttribute& attribute, ImportedRun& run, ChakraNod
 Status ChakraNodes::add(ChakraNode node, std::int64_t bytes) {
   constexpr std::int64_t nodes_anyway = 10'000, bytes_per_node = 24, bytes_per_dependency = 4;
   bytes_ += bytes;
-  if (node.type == ChakraType::metadata) return {};
+  if (node.type == ChakraType::metadata) {
+    run_.lost("nodes of metadata");
+    return {};
+  }
   auto& after = node.node.after;
   dependencies_ += std::ssize(after);
   if (dependencies_ > nodes_anyway + bytes_ / bytes_per_dependency) {

@@ -135,7 +135,10 @@ void add_nodes(std::vector<ExecutionNode> nodes, ImportedRank& rank, ImportedRun
   }
   NodeLanes lanes(nodes, rank, run);
   for (const ExecutionNode& node : nodes) {
-    if (node.duration <= 0) continue;
+    if (node.duration <= 0) {
+      run.lost("nodes without a duration");
+      continue;
+    }
     ImportedSpan span{.begin = node.begin,
                       .end = node.begin + node.duration,
                       .name = node.name,

@@ -187,7 +187,7 @@ class ExecutionTraceReader {
     // Roots of processes and threads, and what only says which groups there are.
     if (observed.name.empty() || observed.name.starts_with("[pytorch|profiler") ||
         observed.name.find("process_group:init") != std::string_view::npos) {
-      return;
+      return run_.lost("nodes of threads and process groups");
     }
     ExecutionNode node;
     node.id = decimal(observed.id, 0);

@@ -54,6 +54,7 @@ FlightEntry::FlightEntry(TreeValue entry) {
     const TreeValue value = fields.value();
     if (key == "profiling_name") name = short_text(value);
     if (key == "collective_seq_id" && !p2p) sequence = value.integer();
+    if (key == "seq_id" && sequence < 0) sequence = value.integer();  // before PyTorch 2.3
     if (key == "is_p2p") p2p = value.integer() != 0;
     if (key == "retired") retired = value.integer() != 0;
     if (key == "state") {

@@ -46,6 +46,11 @@ std::vector<Rank> flight_ranks(TreeValue value) {
   return sane ? ranks : std::vector<Rank>();
 }
 
+/// The first versions were the list alone.
+TreeValue flight_entries(TreeValue root) {
+  return root.is(TreeKind::list) ? root : root["entries"];
+}
+
 class DumpReader {
  public:
   DumpReader(TreeValue root, std::int64_t size, ImportedRank& rank, ImportedRun& run)
@@ -55,7 +60,7 @@ class DumpReader {
     rank_.shared_clock = true;
     tell_version(root_["version"].text(), flight_versions, run_);
     read_groups();
-    for (TreeItems entries(root_["entries"]); entries.next();) {
+    for (TreeItems entries(flight_entries(root_)); entries.next();) {
       entries_.emplace_back(entries.value());
     }
     for (const FlightEntry& entry : entries_) {
@@ -232,7 +237,7 @@ class DumpReader {
   /// What the recorder has forgotten of groups, it has counted.
   void read_status() {
     std::map<std::int64_t, std::string_view> names;  // by the group's number
-    for (TreeItems entries(root_["entries"]); entries.next();) {
+    for (TreeItems entries(flight_entries(root_)); entries.next();) {
       TreeItems group(entries.value()["process_group"]);
       if (group.next()) names[entries.value()["pg_id"].integer(-1)] = short_text(group.value());
     }
@@ -264,7 +269,8 @@ class DumpReader {
 
 bool is_json_dump(const SourceFile& source) {
   const std::size_t first = source.head().find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && source.head()[first] == '{';
+  return first != std::string_view::npos &&
+         (source.head()[first] == '{' || source.head()[first] == '[');
 }
 
 /// The rank of the name, or else the lowest that no other dump is of.
@@ -298,7 +304,7 @@ bool is_flight_recorder(const SourceFile& source) {
   const auto has = [&](std::string_view key) {
     return source.head().find(key) != std::string_view::npos;
   };
-  return (has("collective_seq_id") && has("profiling_name")) ||
+  return (has("seq_id") && has("profiling_name")) ||
          (has("pg_config") && (has("pg_status") || !is_json_dump(source)));
 }
 
@@ -309,7 +315,7 @@ Status read_flight_recorder(SourceFile& source, const ImportLimits&, ImportedRun
   const Result<Tree> tree = json ? parse_json_tree(bytes) : parse_pickle(std::move(bytes));
   if (!tree.ok()) return source.error(tree.status().code(), tree.status().message());
   const TreeValue root = tree->root();
-  if (root["entries"].size() > size / bytes_per_entry) {
+  if (flight_entries(root).size() > size / bytes_per_entry) {
     return source.error(Code::corrupt, too_much_in_it);
   }
   if (!run.flight_dumps) run.flight_dumps = std::make_shared<FlightDumps>();

@@ -35,6 +35,7 @@ class KinetoImport {
     for (std::size_t i = 0; i < file_.events.size(); ++i) add(i);
     add_steps();
     tell_unknown();
+    tell_calls();
   }
 
  private:
@@ -275,6 +276,20 @@ class KinetoImport {
         other_kernels_);
     if (!unknown_group_) return;
     run_.warn("the process groups of some collectives are not known: they count as one group");
+  }
+
+  /// Without activities of the device there is nobody who carries them out.
+  void tell_calls() {
+    if (!rank_.collectives.empty()) return;
+    std::int64_t calls = 0;
+    for (const KinetoEvent& event : file_.events) {
+      const std::string& name = run_.text(event.name);
+      if (name.starts_with("c10d::") && collective_kind(name)) ++calls;
+    }
+    run_.warn_count(
+        "{} collectives were called, and the profile does not say when they ran (record with "
+        "activities of the device): they are left out",
+        calls);
   }
 
   const KinetoFile& file_;

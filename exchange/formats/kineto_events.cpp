@@ -123,6 +123,7 @@ class Reader {
       run_.lost(fmt::format("{} events", unescaped(category).substr(0, 40)), count);
     }
     run_.warn_count("{} events end before they begin: they are shown without length", backwards_);
+    run_.warn_count("{} events say no duration: they are shown without length", without_duration_);
   }
   bool too_many() const { return static_cast<std::int64_t>(file_.events.size()) > events_max_; }
 
@@ -161,22 +162,30 @@ class Reader {
            category == "hip_runtime" || category == "privateuse1_runtime";
   }
 
+  /// Not NaN, an infinity or a word: numbers end with a digit.
+  static bool is_number(std::string_view raw) {
+    return !raw.empty() && ((raw.back() >= '0' && raw.back() <= '9') || raw.back() == '.');
+  }
+
   void add_complete(const RawEvent& raw) {
     auto category = category_of(raw);
-    const Time begin = time_of(raw.ts);
-    if (!category && is_runtime(raw.cat)) {
-      if (raw.correlation.empty()) return;
-      file_.launches.push_back({decimal(raw.correlation, 0), begin, thread_of(raw)});
-      if (!is_wait(raw.name)) return;
-      category = KinetoCategory::synchronize;
-    }
-    if (!category) {
+    const bool runtime = !category && is_runtime(raw.cat);
+    if (!category && !runtime) {
       if (raw.cat != "Trace") count_lost(raw.cat.empty() ? "uncategorised" : raw.cat);
       return;
     }
-    if (raw.ts.empty()) return count_lost("timeless");
-    const Time duration = time_of(raw.dur);
+    const Time begin = time_of(raw.ts), duration = time_of(raw.dur);
+    const bool timed = is_number(raw.ts) && (raw.dur.empty() || is_number(raw.dur));
+    if (!timed || duration > time_most) return count_lost("timeless");
+    if (runtime) {
+      if (!raw.correlation.empty()) {
+        file_.launches.push_back({decimal(raw.correlation, 0), begin, thread_of(raw)});
+      }
+      if (raw.correlation.empty() || !is_wait(raw.name)) return count_lost(raw.cat);
+      category = KinetoCategory::synchronize;
+    }
     if (duration < 0) ++backwards_;
+    if (raw.dur.empty()) ++without_duration_;
     KinetoEvent event;
     event.begin = begin;
     event.end = begin + std::max<Time>(duration, 0);
@@ -245,7 +254,7 @@ class Reader {
   std::map<std::string, std::int64_t, std::less<>> lost_;
   std::string last_pid_ = "?", last_tid_;
   std::int32_t last_ = 0;
-  std::int64_t backwards_ = 0;
+  std::int64_t backwards_ = 0, without_duration_ = 0;
 };
 
 /// A member beside the events. Those that are not known are passed over.

@@ -112,24 +112,26 @@ std::int32_t KinetoLanes::communication_lane(const KinetoEvent& event) {
   return rank_.lane(name, StreamRole::communication, run_);
 }
 
+KinetoLanes::Place KinetoLanes::lost(std::string_view what) {
+  run_.lost(what);
+  return {};
+}
+
 KinetoLanes::Place KinetoLanes::host_place(const KinetoEvent& event, const KinetoContext& context) {
   const Use& use = uses_[static_cast<std::size_t>(event.thread)];
   const std::string& name = run_.text(event.name);
   if (event.category == KinetoCategory::synchronize) {
-    if (event.end - event.begin < wait_min) return {};
+    if (event.end - event.begin < wait_min) return lost("waits of the host under 50 us");
     return {rank_.lane("host waits", StreamRole::host, run_), event.name};
   }
-  if (use.lane < 0) return {};
+  if (use.lane < 0) return lost("annotations of threads that have nothing else");
   if (event.category == KinetoCategory::annotation) {
     return {use.annotations, name.starts_with("ProfilerStep#") ? step_name_ : event.name};
   }
   if (context.holds_marks) return {use.annotations, event.name};
-  if (context.inside_op) {
-    run_.lost("host operations inside of others");
-    return {};
-  }
-  // Calls of collectives compute nothing, and say nothing that the collective does not.
-  if (name.starts_with("c10d::") || name == "record_param_comms") return {};
+  if (context.inside_op) return lost("host operations inside of others");
+  // They compute nothing, and say nothing that the collective does not.
+  if (name.starts_with("c10d::") || name == "record_param_comms") return lost("calls of c10d");
   const bool packing = packs(context) && !device_;
   return {use.lane, event.name, packing ? OpKind::copy : OpKind::compute};
 }
@@ -153,7 +155,7 @@ KinetoLanes::Place KinetoLanes::place(std::size_t index, const KinetoContext& co
         return {communication_lane(event), event.name, OpKind::copy, true};
       }
       return host_place(event, context);
-    case KinetoCategory::gpu_annotation: return {};
+    case KinetoCategory::gpu_annotation: return lost("annotations of devices");
     default: return host_place(event, context);
   }
 }

@@ -37,6 +37,8 @@ class KinetoLanes {
   void choose_streams();
   void choose_threads();
   std::int32_t communication_lane(const KinetoEvent& event);
+  /// Nowhere, which is counted.
+  Place lost(std::string_view what);
   Place host_place(const KinetoEvent& event, const KinetoContext& context);
 
   const KinetoFile& file_;

@@ -187,6 +187,8 @@ class DeviceMemory {
     reserved_ = capped_sum(reserved_, reserved_change(event));
     if (event.action == SnapshotAction::unknown) {
       run_.warn_count("{} events of the allocator are of kinds that are not known: left out", 1);
+    } else if (event.action == SnapshotAction::passed_over) {
+      run_.lost("events of the allocator that change nothing of what is held");
     } else if (event.action == SnapshotAction::alloc) {
       held_[event.address] = {event.size, event.site};
       add(event.time, event.size, event.site);

@@ -173,7 +173,9 @@ class InspectorReader {
     }
     constexpr std::size_t members_max = 16'384;
     const Key key{std::string(record.id.substr(0, 80)), decimal(record.rank, 0)};
-    if (members_.size() >= members_max && !members_.contains(key)) return;
+    if (members_.size() >= members_max && !members_.contains(key)) {
+      return run_.lost("calls of more communicators than are told apart");
+    }
     InspectorMember& member = members_[key];
     member.ranks = std::clamp<std::int64_t>(decimal(record.ranks, 0), 1, 1 << 20);
     if (!record.group_name.empty() && record.group_name != "unknown") {

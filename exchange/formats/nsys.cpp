@@ -20,6 +20,7 @@ constexpr std::string_view nsys_graphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 constexpr std::string_view nsys_runtime = "CUPTI_ACTIVITY_KIND_RUNTIME";
 constexpr std::string_view nsys_memory = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 constexpr std::string_view nsys_nvtx = "NVTX_EVENTS";
+constexpr std::int64_t device_memory = 2;       // ENUM_CUDA_MEM_KIND
 constexpr std::int64_t thread_bits = 0xFFFFFF;  // of a global thread id; the others are its process
 
 const char* copy_name(std::int64_t kind) {
@@ -173,16 +174,25 @@ class NsysReader {
 
   Status read_waits() {
     TESSERA_ASSIGN(const TableColumns table, columns(nsys_runtime));
-    if (!table.has_all({"start", "end", "nameId"}) || !file_.has_table("StringIds")) return {};
+    if (!table.has_all({"start", "end", "nameId"}) || !file_.has_table("StringIds")) {
+      TESSERA_ASSIGN(const std::int64_t calls, file_.count(nsys_runtime));
+      if (calls > 0) run_.lost(calls_of_runtime, calls);
+      return {};
+    }
     const std::string sql = fmt::format(
         "SELECT r.start, r.end, {}, s.value FROM {} r JOIN StringIds s ON s.id = r.nameId "
         "WHERE r.end - r.start >= {} AND s.value LIKE '%ynchronize%'",
         table.pick("r", {"globalTid"}), table.quoted(), host_wait_min);
-    return spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
+    std::int64_t shown = 0;
+    TESSERA_TRY(spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
       std::string_view name = row.text(3);
       name = name.substr(0, name.find("_v"));  // "cudaDeviceSynchronize_v3020"
       device_of_thread(row.integer(2)).lanes->wait(begin, end, name);
-    });
+      ++shown;
+    }));
+    TESSERA_ASSIGN(const std::int64_t calls, file_.count(nsys_runtime));
+    if (calls > shown) run_.lost(calls_of_runtime, calls - shown);
+    return {};
   }
 
   Status read_annotations() {
@@ -197,7 +207,7 @@ class NsysReader {
         table.quoted(), ids ? " LEFT JOIN StringIds s ON s.id = n.textId" : "", kinds);
     return spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
       const std::string_view name = row.text(3);
-      if (name.empty()) return;
+      if (name.empty()) return run_.lost("NVTX ranges without a name");
       device_of_thread(row.integer(2)).lanes->annotation(row.integer(2), begin, end, name);
     });
   }
@@ -207,10 +217,14 @@ class NsysReader {
     TESSERA_ASSIGN(const TableColumns table, columns(nsys_memory));
     if (!table.has_all({"start", "bytes", "memoryOperationType"})) return {};
     const std::string sql = fmt::format(
-        "SELECT m.start, {}, {}, m.bytes, m.memoryOperationType FROM {} m WHERE {} ORDER BY 1",
-        table.pick("m", {"globalPid"}), table.pick("m", {"deviceId"}), table.quoted(),
-        table.has("memKind") ? "m.memKind = 2" : "1");
+        "SELECT m.start, {}, {}, m.bytes, m.memoryOperationType, {} FROM {} m ORDER BY 1",
+        table.pick("m", {"globalPid"}), table.pick("m", {"deviceId"}),
+        table.has("memKind") ? "m.memKind" : std::to_string(device_memory), table.quoted());
     return file_.rows(sql, [&](const SqliteRow& row) -> Status {
+      if (row.integer(5) != device_memory) {
+        run_.lost("events of memory that is not the device's");
+        return {};
+      }
       if (row.integer(4) != 0 && row.integer(4) != 1) {  // ENUM_CUDA_DEV_MEM_EVENT_OPER
         run_.lost("events of memory that neither take nor give back");
         return {};

@@ -170,6 +170,8 @@ class RocpdRun {
         lanes.annotation(row.integer(3), begin, end, called);
       } else if (called.find("ynchronize") != called.npos && end - begin >= host_wait_min) {
         lanes.wait(begin, end, called);
+      } else {
+        run_.lost(calls_of_runtime);
       }
     });
   }
@@ -179,9 +181,9 @@ class RocpdRun {
     TESSERA_ASSIGN(const Rows rows, rows_of("rocpd_memory_allocate"));
     if (!rows.known() || !rows.columns.has_all({"type", "size"})) return {};
     const std::string sql =
-        fmt::format("SELECT {}, {}, {}, d.type, d.size, {} FROM {}{} ORDER BY 1", rows.start,
-                    rows.pid, rows.agent, rows.columns.pick("d", {"address"}), rows.from,
-                    rows.columns.has("level") ? " WHERE d.level = 'REAL'" : "");
+        fmt::format("SELECT {}, {}, {}, d.type, d.size, {}, {} FROM {} ORDER BY 1", rows.start,
+                    rows.pid, rows.agent, rows.columns.pick("d", {"address"}),
+                    rows.columns.has("level") ? "d.level" : "'REAL'", rows.from);
     struct Allocation {
       DeviceRanks::Key at;
       std::int64_t size = 0;
@@ -190,10 +192,15 @@ class RocpdRun {
     return file_.rows(sql, [&](const SqliteRow& row) -> Status {
       const Time time = row.integer(0);
       const std::int64_t address = row.integer(5);
-      if (row.text(3) == "ALLOC") {
+      if (row.text(6) != "REAL") {
+        run_.lost("events of memory that is reserved only");
+      } else if (row.text(3) == "ALLOC") {
         const Allocation made{key(row.integer(1), row.integer(2)),
                               std::max<std::int64_t>(0, row.integer(4))};
-        if (!devices_.contains(made.at)) return {};
+        if (!devices_.contains(made.at)) {
+          run_.lost("events of memory that is not the device's");
+          return {};
+        }
         held[address] = made;
         ranks_.memory(ranks_.of(made.at), time, made.size, "hipMalloc");
       } else if (row.text(3) != "FREE") {
@@ -201,6 +208,8 @@ class RocpdRun {
       } else if (const auto made = held.find(address); made != held.end()) {
         ranks_.memory(ranks_.of(made->second.at), time, -made->second.size, "hipMalloc");
         held.erase(made);
+      } else {
+        run_.lost("events of memory that give back what nobody took");
       }
       return {};
     });

@@ -89,7 +89,7 @@ class RpdReader {
       const bool copies = kind.starts_with("Copy") || kind.starts_with("Fill") ||
                           kind.starts_with("copy") || kind.starts_with("fill");
       if (copies) return lanes.copy(row.integer(3), begin, end, kind, Bytes{row.integer(6)});
-      if (name.empty() && kind == "Barrier") return;
+      if (name.empty() && kind == "Barrier") return run_.lost("barriers of queues");
       lanes.kernel(row.integer(3), begin, end, name.empty() ? kind : name);
     });
   }
@@ -123,14 +123,19 @@ class RpdReader {
         " OR (s.string LIKE '%ynchronize%' AND a.\"end\" - a.start >= {})",
         calls.pick("a", {"pid"}), calls.pick("a", {"tid"}), marks ? "coalesce(u.string, '')" : "''",
         marks ? " LEFT JOIN rocpd_ustring u ON u.id = a.args_id" : "", host_wait_min);
-    return ranks_.spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
+    std::int64_t shown = 0;
+    TESSERA_TRY(ranks_.spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
+      ++shown;
       const auto device = device_of_process_.find(row.integer(2));
       const std::int64_t gpu = device == device_of_process_.end() ? first_ : device->second;
       SourceLanes& lanes = *ranks_.of({gpu, 0}).lanes;
       const std::string_view name = row.text(4), text = row.text(5);
       if (name.find("ynchronize") != name.npos) return lanes.wait(begin, end, name);
       lanes.annotation(row.integer(3), begin, end, text.empty() ? name : text);
-    });
+    }));
+    TESSERA_ASSIGN(const std::int64_t all, file_.count("rocpd_api"));
+    if (all > shown) run_.lost(calls_of_runtime, all - shown);
+    return {};
   }
 
   const SqliteFile& file_;

@@ -122,6 +122,12 @@ Status read_all(std::vector<Opened>& files, const ImportOptions& options, Import
   nlohmann::ordered_json names = nlohmann::ordered_json::array();
   for (Opened& file : files) {
     TESSERA_TRY(file.format->read(file.source, {options.spans_max}, run));
+    if (file.source.breaks_off()) {
+      run.warn(
+          fmt::format("\"{}\" breaks off in the middle of its gzip stream: what could be "
+                      "unpacked was imported",
+                      file.source.name()));
+    }
     std::int64_t spans = 0;
     for (const ImportedRank& rank : run.ranks())
       spans += static_cast<std::int64_t>(rank.spans.size());

@@ -57,5 +57,7 @@ std::int64_t step_in_name(std::string_view name);
 
 /// Waits for a device that are shorter say nothing.
 inline constexpr Time host_wait_min = 50'000;
+/// What all others are, among what is left out.
+inline constexpr std::string_view calls_of_runtime = "calls of the runtime";
 
 }  // namespace tessera::exchange

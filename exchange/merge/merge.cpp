@@ -75,17 +75,21 @@ class MergedRun {
  private:
   Status declare() {
     sink_.begin(all_.run);
-    // All have declared the same, or a part of it.
-    std::size_t most = 0;
-    for (std::size_t s = 1; s < all_.sources.size(); ++s) {
-      if (all_.info(s).streams.size() > all_.info(most).streams.size()) most = s;
+    // All have declared the same, or, where they were stopped early, a part of it.
+    const auto longest = [&](auto list) -> const auto& {
+      std::size_t most = 0;
+      for (std::size_t s = 1; s < all_.sources.size(); ++s) {
+        if ((all_.info(s).*list).size() > (all_.info(most).*list).size()) most = s;
+      }
+      return all_.info(most).*list;
+    };
+    for (const auto& s : longest(&storage::TraceInfo::streams)) {
+      sink_.stream({s.id, s.name, s.role});
     }
-    const storage::TraceInfo& info = all_.info(most);
-    for (const auto& s : info.streams) sink_.stream({s.id, s.name, s.role});
-    for (const auto& c : info.communicators) {
+    for (const auto& c : longest(&storage::TraceInfo::communicators)) {
       sink_.communicator({c.id, c.name, c.group_size, c.group_count});
     }
-    for (const auto& u : info.units) {
+    for (const auto& u : longest(&storage::TraceInfo::units)) {
       sink_.unit({u.id, u.name, u.parameters, u.numel, u.padding});
     }
     for (const auto& b : all_.buffers) {

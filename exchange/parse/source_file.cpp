@@ -18,6 +18,8 @@ namespace tessera::exchange {
 namespace {
 
 constexpr std::size_t head_size = 64 << 10;
+// What editors and shells of Windows write before UTF-8.
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 #ifdef TESSERA_ZLIB
 // Recordings pack to a tenth or a thirtieth of their size.
 constexpr std::int64_t times_packed_most = 100, unpacked_anyway = 64 << 20;
@@ -43,6 +45,7 @@ struct SourceFile::Stream {
 #ifdef TESSERA_ZLIB
   z_stream zlib{};
   bool inside = false;                // of a gzip member
+  bool breaks_off = false;            // the file ended there
   std::int64_t taken = 0, given = 0;  // bytes, packed and unpacked
 #endif
 
@@ -97,7 +100,10 @@ struct SourceFile::Stream {
 
 #ifdef TESSERA_ZLIB
   Status damaged() const {
-    return {Code::corrupt, fmt::format("\"{}\" is damaged: its gzip stream breaks off.", path)};
+    return {Code::corrupt,
+            fmt::format("\"{}\" is damaged: it is gzip, and its codes or its checksum "
+                        "are wrong.",
+                        path)};
   }
 
   Status exaggerated() const {
@@ -113,7 +119,7 @@ struct SourceFile::Stream {
     while (zlib.avail_out > 0) {
       TESSERA_TRY(refill());
       if (at == filled) {
-        if (inside) return damaged();
+        breaks_off = inside;
         break;
       }
       zlib.next_in = reinterpret_cast<Bytef*>(packed.data() + at);
@@ -163,6 +169,8 @@ Result<SourceFile> SourceFile::open(const std::string& path, Progress progress) 
     source.head_read_ += size;
   }
   head.resize(source.head_read_);
+  if (head.empty() && source.breaks_off()) return source.error(Code::corrupt, "it breaks off");
+  if (head.starts_with(byte_order_mark)) head.erase(0, byte_order_mark.size());
   source.head_ = std::move(head);
   source.head_read_ = 0;
   if (!source.head_.starts_with(std::string_view("SQLite format 3\0", 16))) return source;
@@ -173,6 +181,14 @@ Result<SourceFile> SourceFile::open(const std::string& path, Progress progress) 
   TESSERA_ASSIGN(const SqliteFile database, SqliteFile::open(path));
   source.tables_ = database.tables();
   return source;
+}
+
+bool SourceFile::breaks_off() const {
+#ifdef TESSERA_ZLIB
+  return stream_->breaks_off;
+#else
+  return false;
+#endif
 }
 
 std::string SourceFile::name() const { return path_.substr(path_.find_last_of('/') + 1); }

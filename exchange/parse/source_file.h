@@ -35,6 +35,8 @@ class SourceFile {
 
   /// Fills the begin of `buffer`; 0: the end. Fails: io_error, corrupt (gzip).
   Result<std::size_t> read(std::span<char> buffer);
+  /// Whether the end that `read` found is in the middle of a gzip stream.
+  bool breaks_off() const;
   /// All of it, for formats whose files are small. Fails: as `read`; out_of_memory (> `most`).
   Result<std::string> read_all(std::int64_t most);
 

@@ -174,6 +174,7 @@ void App::draw_help(const Surface& ui) {
   if (!state_.show_help) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);  // it lies on panels of its colour
   ImGui::Begin("Keys", &state_.show_help,
                ImGuiWindowFlags_NoResize | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoMove);
@@ -201,6 +202,7 @@ void App::draw_help(const Surface& ui) {
     if (k % rows == rows - 1 || k + 1 == lines.size()) ImGui::EndGroup();
   }
   ImGui::End();
+  ImGui::PopStyleVar();
 }
 
 bool App::draw(Surface& ui) {

@@ -161,7 +161,10 @@ bool App::handle_keys(Surface& ui) {
   for (const KeyPress& press : ui.presses) {
     constexpr int known = GLFW_MOD_SHIFT | GLFW_MOD_CONTROL | GLFW_MOD_ALT;
     for (const Command& command : commands()) {
-      const bool meant = command.key == press.key && command.mods == (press.mods & known);
+      // Many keyboards have + above =.
+      const int ignored = press.key == GLFW_KEY_EQUAL ? GLFW_MOD_SHIFT : 0;
+      const bool meant =
+          command.key == press.key && command.mods == (press.mods & known & ~ignored);
       if (meant && command.run != nullptr && (command.repeats || !press.repeat)) {
         command.run(*this, ui);
       }

@@ -21,19 +21,21 @@ constexpr unsigned bit(UsageBy by) { return 1U << static_cast<unsigned>(by); }
 constexpr unsigned of_groups = bit(UsageBy::group), of_units = bit(UsageBy::unit),
                    of_all = bit(UsageBy::operation);
 
+constexpr int most_dispensable = 5;
+
 /// One column of the table. Those of a higher rank are left out first where there is little room.
 struct Column {
   const char* title;
   unsigned of;      // which rows have it
   float width;      // px at scale 1
-  int dispensable;  // 0: always shown
+  int dispensable;  // up to most_dispensable; 0: always shown
   bool left;        // text, not a number
   std::string (*text)(const Row&);
 };
 
 constexpr Column table_columns[] = {
     {"operation", of_all, 200, 0, true, [](const Row& r) { return r.name; }},
-    {"kind", of_groups | of_units, 128, 0, true,
+    {"kind", of_groups | of_units, 112, 0, true,
      [](const Row& r) { return std::string(name_of(r.kind)); }},
     {"unit", of_units, 170, 1, true,
      [](const Row& r) { return r.name.empty() ? "of no unit" : short_name(r.name); }},
@@ -61,7 +63,7 @@ constexpr Column table_columns[] = {
      }},
     {"busbw", of_groups | of_units | of_all, 92, 1, false,
      [](const Row& r) { return r.bus_bandwidth > 0 ? format_rate(r.bus_bandwidth) : ""; }},
-    {"of the links", of_groups, 148, 3, false,
+    {"of the links", of_groups, 128, 3, false,
      [](const Row& r) {
        if (r.link_bandwidth <= 0 || r.bus_bandwidth <= 0) return std::string();
        return fmt::format("{} of {}", format_percent(r.bus_bandwidth / r.link_bandwidth),
@@ -77,16 +79,17 @@ std::vector<const Column*> fitting(const Surface& ui, const std::vector<Row>& ro
                        [&](const Row& row) { return column.text(row).empty(); });
   };
   std::vector<const Column*> shown;
-  for (int most = 5; most >= 0; --most) {
-    shown.clear();
-    float sum = 0;
+  float sum = 0;
+  for (int rank = 0; rank <= most_dispensable; ++rank) {
     for (const Column& column : table_columns) {
-      if (column.dispensable > most || (column.of & bit(by)) == 0 || blank(column)) continue;
+      if (column.dispensable != rank || (column.of & bit(by)) == 0 || blank(column)) continue;
+      const float wide = ui.theme.px(column.width);
+      if (rank > 0 && sum + wide > width) continue;
       shown.push_back(&column);
-      sum += ui.theme.px(column.width);
+      sum += wide;
     }
-    if (sum <= width) break;
   }
+  std::sort(shown.begin(), shown.end());  // as in the table
   return shown;
 }
 

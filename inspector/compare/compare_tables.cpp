@@ -89,8 +89,8 @@ float ComparePanel::draw_kinds(Surface& ui, ViewState& state, const Box& box) co
     }
     y += line;
   };
-  cells("In this step", {"count", "A", "B − A", "median", "p95"}, ui.fonts.strong, ui.fonts.small,
-        theme.dim);
+  cells("In this step", {"count", "A", "B − A", "median", "95 % within"}, ui.fonts.strong,
+        ui.fonts.small, theme.dim);
   int k = 0;
   for (const analysis::ComparedKind& kind : (*pairs_)->kinds) {
     const std::string difference = signed_time(kind.b - kind.a);

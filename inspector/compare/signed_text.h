@@ -2,8 +2,6 @@
 // Differences for people: B less A, always with a sign.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <string>
 
@@ -13,7 +11,7 @@ namespace tessera::inspector {
 
 /// "−36.6 %"
 inline std::string signed_share(double share) {
-  return fmt::format("{}{:.1f} %", share < 0 ? "−" : "+", 100 * std::abs(share));
+  return (share < 0 ? "−" : "+") + format_percent(std::abs(share));
 }
 /// "+876 µs"
 inline std::string signed_time(Time ns) { return (ns < 0 ? "−" : "+") + format_time(std::abs(ns)); }

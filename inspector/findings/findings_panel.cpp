@@ -13,6 +13,7 @@ namespace tessera::inspector {
 namespace {
 
 constexpr float card_width = 860;
+constexpr float searches_width = 420;  // of what was not found, beside the cards
 
 struct Search {
   analysis::FindingKind kind;
@@ -116,10 +117,39 @@ float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& 
   return height;
 }
 
+// What was looked for and not found, on a card; returns where it ends, below.
+float FindingsPanel::draw_searches(const Surface& ui,
+                                   const std::vector<analysis::Finding>& findings, const Box& box) {
+  std::vector<std::string> lines;
+  for (const Search& search : searches) {
+    const bool found = std::any_of(findings.begin(), findings.end(), [&](const auto& finding) {
+      return finding.kind == search.kind;
+    });
+    if (!found) lines.push_back(std::string("✓ ") + search.what);
+  }
+  if (lines.empty()) return box.min.y;
+  const float pad = ui.theme.px(14), line = ui.theme.px(8);
+  const float wide = box.width() - 2 * pad;
+  const char* const head = "Looked for, and not found";
+  float height = 2 * pad + wrapped_height(ui.fonts.strong, head, wide);
+  for (const std::string& words : lines)
+    height += line + wrapped_height(ui.fonts.body, words, wide);
+  const ImVec2 high{box.max.x, box.min.y + height};
+  ImGui::GetWindowDrawList()->AddRectFilled(box.min, high, ui.theme.panel, ui.theme.px(4));
+  ImVec2 at{box.min.x + pad, box.min.y + pad};
+  draw_wrapped(ui.fonts.strong, at, ui.theme.text, head, wide);
+  at.y += wrapped_height(ui.fonts.strong, head, wide) + line;
+  for (const std::string& words : lines) {
+    draw_wrapped(ui.fonts.body, at, ui.theme.dim, words, wide);
+    at.y += wrapped_height(ui.fonts.body, words, wide) + line;
+  }
+  return high.y;
+}
+
 void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   ImGui::SetCursorScreenPos(box.min);
   ImGui::BeginChild("findings", {box.width(), box.height()}, false);
-  const float pad = ui.theme.px(10);
+  const float pad = ui.theme.px(10), gap = ui.theme.px(8);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float wide = std::min(ui.theme.px(card_width), box.width() - 2 * pad);
   const Result<std::vector<analysis::Finding>>* const found = model.findings();
@@ -127,37 +157,27 @@ void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   const float x = at.x + pad;
   const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
     draw_wrapped(font, {x, y}, colour, words, wide);
-    y += wrapped_height(font, words, wide) + ui.theme.px(8);
+    y += wrapped_height(font, words, wide) + gap;
   };
   if (found == nullptr) {
     say(ui.fonts.body, ui.theme.dim, "Looking at all ranks and steps …");
-    ImGui::EndChild();
-    return;
-  }
-  const Result<std::vector<analysis::Finding>>& findings = *found;
-  if (!findings.ok()) {
-    say(ui.fonts.body, ui.colours().fail, "⚠ " + findings.status().message());
-  } else if (findings->empty()) {
-    state.fields["findings"] = "0";
-    say(ui.fonts.title, ui.theme.text, "✓ Nothing that costs much");
+  } else if (!found->ok()) {
+    say(ui.fonts.body, ui.colours().fail, "⚠ " + found->status().message());
   } else {
-    state.fields["findings"] = std::to_string(findings->size());
-    say(ui.fonts.title, ui.theme.text, format_many(std::ssize(*findings), "finding"));
-    for (std::size_t k = 0; k < findings->size(); ++k) {
+    const std::vector<analysis::Finding>& findings = **found;
+    state.fields["findings"] = std::to_string(findings.size());
+    say(ui.fonts.title, ui.theme.text,
+        findings.empty() ? "✓ Nothing that costs much"
+                         : format_many(std::ssize(findings), "finding"));
+    const float top = y;
+    for (std::size_t k = 0; k < findings.size(); ++k) {
       const Box place{{x, y}, {x + wide, y}};
-      y += draw_card(ui, model, state, (*findings)[k], place, k) + ui.theme.px(8);
+      y += draw_card(ui, model, state, findings[k], place, k) + gap;
     }
-  }
-  const auto found_any = [&](const Search& search) {
-    return std::any_of(findings->begin(), findings->end(),
-                       [&](const analysis::Finding& f) { return f.kind == search.kind; });
-  };
-  if (findings.ok() && !std::all_of(std::begin(searches), std::end(searches), found_any)) {
-    y += ui.theme.px(8);
-    say(ui.fonts.strong, ui.theme.text, "Looked for, and not found");
-    for (const Search& search : searches) {
-      if (!found_any(search)) say(ui.fonts.body, ui.theme.dim, std::string("✓ ") + search.what);
-    }
+    const float beside = x + wide + gap, list = ui.theme.px(searches_width);
+    const bool roomy = !findings.empty() && beside + list + pad <= box.max.x;
+    const Box place = roomy ? Box{{beside, top}, {beside + list, top}} : Box{{x, y}, {x + wide, y}};
+    y = std::max(y, draw_searches(ui, findings, place)) + pad;
   }
   ImGui::SetCursorScreenPos({x, y});
   ImGui::Dummy({1, 1});  // how far the window scrolls

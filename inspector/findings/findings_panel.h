@@ -14,6 +14,8 @@ class FindingsPanel final : public Panel {
  private:
   float draw_card(const Surface& ui, TraceModel& model, ViewState& state,
                   const analysis::Finding& finding, const Box& box, std::size_t number);
+  static float draw_searches(const Surface& ui, const std::vector<analysis::Finding>& findings,
+                             const Box& box);
 };
 
 }  // namespace tessera::inspector

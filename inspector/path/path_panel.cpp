@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "inspector/widgets/drawing.h"
@@ -48,28 +49,33 @@ void open_on_path(TraceModel& model, ViewState& state, Rank rank, std::int32_t o
   state.show_path = true;
 }
 
-Time time_in_collectives(const TraceModel& model, const CriticalPath& path) {
-  Time sum = 0;
-  for (const PathSegment& segment : path.segments) {
-    const bool moves = segment.part == PathPart::work && is_collective(model.op(segment.op).kind);
-    if (moves) sum += segment.to - segment.from;
-  }
-  return sum;
-}
-
-// "Step 1 takes 28.0 ms, 97.5 % of it in computations of rank 5", the largest part first.
+// "Step 1 takes 28.0 ms, 97.5 % of it in computations and copies of rank 5", the largest part
+// first.
 std::string summary_of(const TraceModel& model, const CriticalPath& path) {
+  Time collectives = 0, own = 0;
+  std::map<Rank, Time> by_rank;
+  for (const PathSegment& segment : path.segments) {
+    if (segment.part != PathPart::work) continue;
+    const Time time = segment.to - segment.from;
+    if (is_collective(model.op(segment.op).kind)) {
+      collectives += time;
+    } else {
+      by_rank[segment.rank] += time;
+      own += time;
+    }
+  }
   std::vector<std::pair<Time, std::string>> parts = {
-      {time_in_collectives(model, path), "in collectives"},
+      {collectives, "in collectives"},
       {path.time_of(PathPart::wait), "waiting for ranks that were not recorded"},
       {path.time_of(PathPart::host), "until the host had issued what came next"}};
-  const Shortening* busiest = nullptr;
-  for (const Shortening& row : path.rows) {
-    if (row.group != PathGroup::rank) continue;
-    if (busiest == nullptr || row.on_path > busiest->on_path) busiest = &row;
+  if (!by_rank.empty()) {
+    const auto busiest =
+        std::max_element(by_rank.begin(), by_rank.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    parts.emplace_back(busiest->second,
+                       fmt::format("in computations and copies of rank {}", busiest->first));
+    parts.emplace_back(own - busiest->second, "in those of other ranks");
   }
-  if (busiest != nullptr)
-    parts.emplace_back(busiest->on_path, "in computations of " + busiest->what);
   std::sort(parts.rbegin(), parts.rend());
   const Time all = path.end - path.begin;
   std::string words = fmt::format("Step {} takes {}", path.step, format_time(all));
@@ -106,6 +112,7 @@ float draw_colours(const Surface& ui, const TraceModel& model, const CriticalPat
 float PathPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                            const CriticalPath& path, const Box& box) {
   const std::string words = summary_of(model, path);
+  state.fields["path"] = words;
   draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
   float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(8);
   const auto show = [&](const char* label, const char* name, std::int32_t step) {

@@ -324,11 +324,15 @@ void OverviewPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   const float top = draw_metrics(ui, model, state, left);
   // Rows of few ranks need not be higher than their text wants; the spread takes the rest.
   const float rows = ui.theme.px(highest_row) * static_cast<float>(model.rank_count());
-  const float spread = std::min(ui.theme.px(spread_height), 0.35F * box.height());
-  const float split = std::min(box.max.y - spread, top + rows + ui.theme.px(26));
+  // Where there is room for one of both it is the map's.
+  const float wanted_spread = std::min(ui.theme.px(spread_height), 0.35F * box.height());
+  const float spread = wanted_spread < least_step_spread(ui.theme) ? 0 : wanted_spread;
+  const float split =
+      spread == 0 ? box.max.y + gap : std::min(box.max.y - spread, top + rows + ui.theme.px(26));
   draw_heat_map(ui, model, state, {{left.min.x, top}, {left.max.x, split - gap}});
   draw->AddRectFilled({left.min.x, split - gap}, {left.max.x, split}, ui.theme.ground);
-  draw_step_spread(ui, *figures_, ui.theme.px(axis_width), {{left.min.x, split}, left.max});
+  if (spread > 0)
+    draw_step_spread(ui, *figures_, ui.theme.px(axis_width), {{left.min.x, split}, left.max});
   draw->PopClipRect();
   if (side < box.max.x) draw_side(ui, model, state, {{side, box.min.y}, box.max});
 }

@@ -16,7 +16,7 @@ namespace {
 using analysis::Metric;
 using analysis::Spread;
 
-constexpr float head_px = 34, foot_px = 14;
+constexpr float head_px = 34, foot_px = 14, least_plot_px = 30;
 
 ValueAxis axis_of(const analysis::MetricFigures& figures) {
   std::int64_t least = figures.spreads.front().low, most = 0;
@@ -62,13 +62,16 @@ void draw_marks(const Surface& ui, const ValueAxis& axis, const Box& plot) {
 
 }  // namespace
 
+float least_step_spread(const Theme& theme) { return theme.px(head_px + foot_px + least_plot_px); }
+
 void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures, float axis_width,
                       const Box& box) {
   const Theme& theme = ui.theme;
   const int steps = figures.table.steps();
   const Box plot{{box.min.x + axis_width, box.min.y + theme.px(head_px)},
                  {box.max.x - theme.px(16), box.max.y - theme.px(foot_px)}};
-  if (plot.width() < theme.px(40) || plot.height() < theme.px(30) || steps == 0) return;  // no room
+  if (plot.width() < theme.px(40) || plot.height() < theme.px(least_plot_px) || steps == 0)
+    return;  // no room
   draw_head(ui, figures.table, plot, box.min.y);
   const ValueAxis axis = axis_of(figures);
   draw_marks(ui, axis, plot);

@@ -7,6 +7,9 @@
 
 namespace tessera::inspector {
 
+/// The height from which on it is drawn.
+float least_step_spread(const Theme& theme);
+
 /// Fills `box`; `axis` px on the left are for the marks, so that steps stand below those of the map
 /// above. Values that are alike are shown by a scale that does not begin at zero.
 void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures, float axis,

@@ -3,26 +3,54 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace tessera::inspector {
 namespace {
 
 constexpr float plot_columns_max = 2000;  // more are not told apart, and cost a frame its time
 
-// Memory that is reserved but not in use, in strokes where the rectangle has room for some. Of a
-// tall plot they are further apart, so that many narrow rectangles are not thousands of strokes.
-void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) {
+struct Band {
+  float x0 = 0, x1 = 0, y0 = 0, y1 = 0;
+};
+
+// Strokes over memory that is reserved but not in use: diagonals of the whole plot, each drawn
+// where it lies within one of the bands, which follow one another. So strokes of neighbours meet,
+// and many narrow bands are not thousands of strokes.
+void draw_strokes(const Surface& ui, const std::vector<Band>& bands, float plot_height) {
   constexpr float strokes_max = 50;  // from the bottom to the top
-  ImDrawList* draw = ImGui::GetWindowDrawList();
+  constexpr float least = 2;         // px: shorter ones are dots
+  if (bands.empty()) return;
+  float top = bands.front().y0, bottom = bands.front().y1;
+  for (const Band& band : bands) {
+    top = std::min(top, band.y0);
+    bottom = std::max(bottom, band.y1);
+  }
   const float step = std::max(ui.theme.px(8), std::ceil(plot_height / strokes_max));
-  draw->AddRectFilled(low, high, ui.colours().of(MemoryClass::reserved_unused));
-  if (high.x - low.x < step || high.y - low.y < ui.theme.px(3)) return;
   const Colour stroke = mix(ui.colours().of(MemoryClass::reserved_unused), ui.theme.dim, 110);
-  draw->PushClipRect(low, high, true);
-  // Strokes of neighbours meet, as they lie on one grid.
-  const float tall = high.y - low.y;
-  for (float x = std::floor((low.x - tall) / step) * step; x < high.x; x += step) {
-    draw->AddLine({x, high.y}, {x + tall, low.y}, stroke, ui.theme.px(1));
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->PushClipRect({bands.front().x0, top}, {bands.back().x1, bottom}, true);  // ends are blunt
+  // A diagonal has x + y = `sum`.
+  const float last = bands.back().x1 + bottom;
+  for (float sum = std::floor((bands.front().x0 + top) / step) * step; sum < last; sum += step) {
+    float from = 0, to = 0;
+    const auto finish = [&] {
+      if (to - from < least) return;
+      draw->AddLine({from, sum - from}, {to, sum - to}, stroke, ui.theme.px(1));
+    };
+    auto band = std::partition_point(bands.begin(), bands.end(),
+                                     [&](const Band& b) { return b.x1 <= sum - bottom; });
+    for (; band != bands.end() && band->x0 < sum - top; ++band) {
+      const float x0 = std::max(band->x0, sum - band->y1);
+      const float x1 = std::min(band->x1, sum - band->y0);
+      if (x1 <= x0) continue;
+      if (x0 > to) {
+        finish();
+        from = x0;
+      }
+      to = x1;
+    }
+    finish();
   }
   draw->PopClipRect();
 }
@@ -31,8 +59,7 @@ void draw_unused(const Surface& ui, ImVec2 low, ImVec2 high, float plot_height) 
 /// one rectangle, so that a band that does not change costs four vertices however wide it is.
 class Bands {
  public:
-  Bands(const Surface& ui, float plot_height, bool hatched)
-      : ui_(ui), height_(plot_height), hatched_(hatched) {}
+  explicit Bands(const Surface& ui) : ui_(ui) {}
 
   /// The stack from x on; columns come from left to right.
   void column(float x, const MemoryStack& stack, const MemoryScale& scale) {
@@ -44,7 +71,7 @@ class Bands {
       Band& band = bands_[static_cast<std::size_t>(c)];
       if (band.y0 == y0 && band.y1 == y1) continue;
       finish(c, x);
-      band = {x, y0, y1};
+      band = {x, x, y0, y1};
     }
   }
   /// Nothing is there from x on.
@@ -55,25 +82,22 @@ class Bands {
     }
   }
 
+  /// What is reserved and not in use.
+  const std::vector<Band>& unused() const { return unused_; }
+
  private:
-  struct Band {
-    float x = 0, y0 = 0, y1 = 0;
-  };
   void finish(MemoryClass c, float x) {
-    const Band& band = bands_[static_cast<std::size_t>(c)];
+    Band band = bands_[static_cast<std::size_t>(c)];
+    band.x1 = x;
     if (band.y1 <= band.y0) return;
-    if (c == MemoryClass::reserved_unused && hatched_) {
-      draw_unused(ui_, {band.x, band.y0}, {x, band.y1}, height_);
-    } else {
-      ImGui::GetWindowDrawList()->AddRectFilled({band.x, band.y0}, {x, band.y1},
-                                                ui_.colours().of(c));
-    }
+    ImGui::GetWindowDrawList()->AddRectFilled({band.x0, band.y0}, {band.x1, band.y1},
+                                              ui_.colours().of(c));
+    if (c == MemoryClass::reserved_unused) unused_.push_back(band);
   }
 
   const Surface& ui_;
-  float height_;  // of the plot
-  bool hatched_;
   std::array<Band, memory_class_count> bands_{};
+  std::vector<Band> unused_;
 };
 
 }  // namespace
@@ -100,7 +124,7 @@ std::bitset<memory_class_count> draw_memory_stack(const Surface& ui, const Memor
   const float wide = detail.column_px;
   // Nothing is known after the end of the run.
   const float last = std::min(width, time.x_of(run_end, 0, width));
-  Bands bands(ui, scale.y1 - scale.y0, detail.hatched);
+  Bands bands(ui);
   std::ptrdiff_t shown = -1;
   for (float x = 0; x < last; x += wide) {
     const Time from = time.time_at(left + x, left, width);
@@ -119,6 +143,7 @@ std::bitset<memory_class_count> draw_memory_stack(const Surface& ui, const Memor
     bands.column(left + x, stack, scale);
   }
   bands.end(left + std::max(0.0F, std::ceil(last)));
+  if (detail.hatched) draw_strokes(ui, bands.unused(), scale.y1 - scale.y0);
   return seen;
 }
 

@@ -118,6 +118,45 @@ TEST_CASE("rocpd databases are read without their views, in both versions", "[ex
   CHECK(busy(joined, OpKind::all_gather) == busy(run, OpKind::all_gather));
 }
 
+/// The database of that name with `sql` carried out, and what the import has left out of it.
+std::string left_out(Status (*read)(SourceFile&, const ImportLimits&, ImportedRun&),
+                     const std::string& name, const std::string& sql) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/" + name;
+  std::filesystem::copy_file(data_path(name), path);
+  sqlite3* connection = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &connection) == SQLITE_OK);
+  CHECK(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(connection);
+  ImportedRun run;
+  read_into(run, read, path);
+  return run.warnings().empty() ? "" : run.warnings().back();
+}
+
+TEST_CASE("what databases have and an import leaves out is counted", "[exchange]") {
+  CHECK(left_out(read_nsys, "nsys.sqlite",
+                 "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT start, start + 9, eventClass, "
+                 "globalTid, 0, nameId FROM CUPTI_ACTIVITY_KIND_RUNTIME;"
+                 "INSERT INTO NVTX_EVENTS SELECT start, end, eventType, NULL, globalTid, NULL, 0 "
+                 "FROM NVTX_EVENTS LIMIT 1;"
+                 "UPDATE CUDA_GPU_MEMORY_USAGE_EVENTS SET memKind = 1 WHERE bytes = 1048576") ==
+        "left out: 2 NVTX events that are no ranges, 1 NVTX ranges without a name, "
+        "2 calls of the runtime, "
+        "2 events of memory that is not the device's");
+  CHECK(left_out(read_rpd, "rpd.rpd",
+                 "INSERT INTO rocpd_string VALUES (99, 'hipLaunchKernel');"
+                 "INSERT INTO rocpd_api (pid, tid, start, end, apiName_id, category_id, domain_id, "
+                 "args_id) SELECT pid, tid, start, end, 99, 0, 0, 0 FROM rocpd_api LIMIT 3")
+            .find("5 calls of the runtime") != std::string::npos);
+  const std::string id = "_00001c92_7c2e_7d3a_9c51_f1b2c3d4e5f6";
+  const std::string lost =
+      left_out(read_rocpd, "rocpd3.db",
+               "UPDATE rocpd_region" + id + " SET \"end\" = start + 9;" +
+                   "UPDATE rocpd_memory_allocate" + id + " SET level = 'VIRTUAL' WHERE id = 1");
+  CHECK(lost.find("2 calls of the runtime") != std::string::npos);
+  CHECK(lost.find("1 events of memory that is reserved only") != std::string::npos);
+}
+
 TEST_CASE("names number steps in the ways that programs do", "[exchange]") {
   CHECK(step_in_name("ProfilerStep#12") == 12);
   CHECK(step_in_name("step 3") == 3);

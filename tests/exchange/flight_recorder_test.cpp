@@ -175,6 +175,27 @@ TEST_CASE("dumps of NCCL tell who is late, who is gone, and what does not end", 
   }
 }
 
+// PyTorch 2.1 and 2.2.
+TEST_CASE("a list of entries alone, with one number for all calls, is a dump", "[exchange]") {
+  std::string dump = nccl_dump(2, 3, 3);
+  dump = dump.substr(dump.find("\"entries\":") + 10);
+  dump.pop_back();
+  for (std::size_t at = 0; (at = dump.find("collective_seq_id", at)) != std::string::npos;) {
+    dump.replace(at, 17, "seq_id");
+  }
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace_rank_0";
+  std::ofstream(path) << dump;
+  const Result<SourceFile> source = SourceFile::open(path);
+  test::require_ok(source.status());
+  CHECK(is_flight_recorder(*source));
+  ImportedRun run;
+  read_into(run, read_flight_recorder, path);
+  REQUIRE(run.ranks().size() == 1);
+  REQUIRE(run.ranks()[0].collectives.size() == 3);
+  CHECK(run.ranks()[0].collectives[2].sequence == 3);
+}
+
 TEST_CASE("two dumps of one rank are refused", "[exchange]") {
   ImportedRun run;
   read_into(run, read_flight_recorder, data_path("flight_missing_rank_0.pickle"));

@@ -279,6 +279,58 @@ TEST_CASE("a profile that contradicts itself says so", "[kineto]") {
   CHECK(says("1 timeless events"));
 }
 
+// The events that a profile has are spans, or stand in a warning.
+TEST_CASE("of a profile's events each is shown or counted as left out", "[kineto]") {
+  const Imports imports;
+  const auto done = test::require_value(imports.import({imports.file("odd.json",
+                                                                     "\xEF\xBB\xBF"
+                                                                     R"json({
+      "traceEvents": [
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 5},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": NaN, "dur": 5},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 5,
+       "dur": Infinity},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 4, "dur": 1e300},
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 20},
+      {"ph": "X", "cat": "cpu_op", "name": "c10d::allreduce_", "pid": 1, "tid": 1, "ts": 30,
+       "dur": 5},
+      {"ph": "X", "cat": "gpu_user_annotation", "name": "step", "pid": 0, "tid": 7, "ts": 30,
+       "dur": 5},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+       "ts": 40, "dur": 5, "args": {"correlation": 1}},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 1, "tid": 1,
+       "ts": 50, "dur": 5, "args": {"correlation": 2}},
+      {"ph": "X", "cat": "user_annotation", "name": "mine", "pid": 1, "tid": 9, "ts": 50,
+       "dur": 5}]})json")}));
+  const auto says = [&](const std::string& part) {
+    return std::any_of(done.warnings.begin(), done.warnings.end(), [&](const std::string& warning) {
+      return warning.find(part) != std::string::npos;
+    });
+  };
+  CHECK(done.spans == 2);
+  CHECK(says("1 events say no duration"));
+  CHECK(says("3 timeless events"));
+  CHECK(says("1 collectives were called, and the profile does not say when they ran"));
+  CHECK(says("1 calls of c10d"));
+  CHECK(says("1 annotations of devices"));
+  CHECK(says("1 cuda_runtime events"));
+  CHECK(says("1 waits of the host under 50 us"));
+  CHECK(says("1 annotations of threads that have nothing else"));
+}
+
+TEST_CASE("of a packed profile that breaks off what can be unpacked is imported", "[kineto]") {
+  const Imports imports;
+  std::ifstream packed(test::recorded("torch-fsdp2-0.json.gz"), std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(packed)), {});
+  const auto done = test::require_value(
+      imports.import({imports.file("cut.json.gz", whole.substr(0, whole.size() / 2))}));
+  CHECK(done.spans > 0);
+  CHECK(std::any_of(done.warnings.begin(), done.warnings.end(), [](const std::string& warning) {
+    return warning.find("breaks off in the middle of its gzip stream") != std::string::npos;
+  }));
+  CHECK_FALSE(imports.import({imports.file("short.json.gz", whole.substr(0, 8))}).ok());
+}
+
 TEST_CASE("lists of tensors have sizes, by gloo's own events and the ranks of their group",
           "[kineto]") {
   const Imports imports;

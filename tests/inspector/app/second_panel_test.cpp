@@ -158,7 +158,9 @@ TEST_CASE("theme, size of text, size of the window and panels are as they were l
     window.press(GLFW_KEY_T);
     window.press(GLFW_KEY_BACKSLASH);
     window.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+    window.screen.press_key(GLFW_KEY_LEFT_SHIFT);  // + is above =
     window.press(GLFW_KEY_EQUAL);
+    window.screen.release_key(GLFW_KEY_LEFT_SHIFT);
     window.screen.release_key(GLFW_KEY_LEFT_CONTROL);
   }
   const Layout layout = read_layout(kept);
