@@ -85,7 +85,7 @@ class CachedMemory {
     std::int32_t stream;  // of the buffer, or its user; -1: nobody else uses it
   };
   static constexpr std::int64_t release_call = -1;
-  static constexpr std::size_t waiting_most = 1 << 22;  // calls of all accounts, some 100 MB
+  static constexpr std::size_t waiting_most = 1 << 20;  // calls of all accounts, 24 MB
   struct Account {
     CachingAllocator allocator;
     std::vector<CachingAllocator::BlockId> blocks;  // by Held::place
