@@ -11,10 +11,12 @@
 // in order, so those of a rank are a few rows that ascend, and need no sorting but a merge.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <vector>
 
+#include "tessera/rank_set.h"
 #include "tessera/trace.h"
 
 namespace tessera {
@@ -24,6 +26,18 @@ class MemoryTimeline {
   explicit MemoryTimeline(std::vector<Rank> ranks);
 
   const std::vector<Rank>& ranks() const { return ranks_; }
+  /// f(slot) for the recorded ranks in `where`, ascending.
+  template <class F>
+  void for_each_slot_in(const RankSet& where, F&& f) const {
+    auto next = ranks_.begin();
+    for (const RankRange& range : where.ranges()) {
+      next = std::lower_bound(next, ranks_.end(), range.begin);
+      if (next == ranks_.end()) return;
+      for (; next != ranks_.end() && *next < range.end; ++next) {
+        f(static_cast<std::size_t>(next - ranks_.begin()));
+      }
+    }
+  }
   /// A buffer of recorded rank number `slot` appears (delta > 0) or goes (delta < 0) at `time`.
   /// `buffer`: its row of the trace. `address_end`: one past its last byte in the device's range.
   void change(std::size_t slot, Time time, std::int32_t buffer, MemoryClass memory_class,

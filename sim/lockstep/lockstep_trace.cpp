@@ -147,8 +147,10 @@ CachedMemory::Taken LockstepBackend::take(BufferId id, const Allocation& request
   CachedMemory::Taken taken{.reserved = device.reserved,
                             .fits = capacity == Bytes{} || device.reserved <= capacity};
   if (cached_) {
-    taken =
-        cached_->allocate(id, request.bytes, request.stream, ranks, host_.time_of(ranks.first()));
+    bool tells = false;
+    if (traces_buffers()) memory_.for_each_slot_in(ranks, [&](std::size_t) { tells = true; });
+    taken = cached_->allocate(id, request.bytes, request.stream, ranks,
+                              host_.time_of(ranks.first()), tells);
   }
   if (taken.retried) {
     for (const StreamState& s : streams_) host_.wait(s.clock, pool_);
@@ -179,16 +181,15 @@ Status LockstepBackend::placed(BufferId id, const Allocation& request, const Ran
   const bool has_place = options_.allocator == StackProfile::Allocator::events;
   const Bytes end = has_place ? placement.offset + request.bytes : taken.reserved;
   const MemoryClass memory_class = class_in(request.memory, request.memory_class);
-  for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
+  memory_.for_each_slot_in(ranks, [&](std::size_t slot) {
     const Rank rank = memory_.ranks()[slot];
-    if (!ranks.contains(rank)) continue;
     Time time = request.stream.valid() ? next_begin(request.stream, rank) : horizon(rank);
     if (taken.retried) {
       time = std::max(time, host_.time_of(rank));  // which has waited for all streams
       memory_.gave_back(slot, time, cached_->reserved(rank));
     }
     memory_.change(slot, time, traced_.row_of(id), memory_class, request.bytes, end);
-  }
+  });
   return {};
 }
 
@@ -254,12 +255,10 @@ void LockstepBackend::released(BufferId id, const Buffer& buffer, EventId after,
     });
   }
   if (!traces_buffers()) return;
-  for (std::size_t slot = 0; slot < memory_.ranks().size(); ++slot) {
-    const Rank rank = memory_.ranks()[slot];
-    if (!ranks.contains(rank)) continue;
-    memory_.change(slot, time_at(event, rank), traced_.row_of(id),
+  memory_.for_each_slot_in(ranks, [&](std::size_t slot) {
+    memory_.change(slot, time_at(event, memory_.ranks()[slot]), traced_.row_of(id),
                    class_in(buffer.memory, buffer.memory_class), -buffer.bytes, Bytes{});
-  }
+  });
   traced_.release(id, ranks);
 }
 
@@ -278,6 +277,7 @@ std::vector<PeakMemory> LockstepBackend::peaks_of_step() {
 
 void LockstepBackend::close_step() {
   std::vector<PeakMemory> peaks = peaks_of_step();
+  if (cached_) cached_->settle();
   for (PeakMemory& peak : peaks) {
     if (!cached_) break;
     peak.reserved = std::max(cached_->peak(peak.first_rank), peak.allocated);

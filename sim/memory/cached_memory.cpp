@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace tessera::sim {
 
@@ -25,16 +26,56 @@ CachedMemory::Held CachedMemory::given_back(BufferId id, const RankSet& ranks) {
   return before;
 }
 
+CachingAllocator::Given CachedMemory::carry_out(Account& account, const Call& call) {
+  const auto place = static_cast<std::size_t>(call.place);
+  CachingAllocator& allocator = account.allocator;
+  if (call.bytes == release_call) {
+    const auto block = std::exchange(account.blocks[place], -1);
+    if (call.stream < 0) {
+      allocator.release(block);
+    } else {
+      allocator.release(block, StreamId{call.stream}, call.time);
+    }
+    return {};
+  }
+  const auto given = allocator.allocate(Bytes{call.bytes}, StreamId{call.stream}, call.time);
+  if (account.blocks.size() <= place) account.blocks.resize(place + 1);
+  account.blocks[place] = given.block;
+  account.peak = std::max(account.peak, allocator.reserved());
+  highest_ = std::max(highest_, allocator.reserved());
+  return given;
+}
+
+void CachedMemory::settle(Account& account) {
+  for (const Call& call : account.waiting) carry_out(account, call);
+  account.waiting.clear();
+  account.taken_by_them = {};
+}
+
+void CachedMemory::settle() {
+  for (auto& c : ranks_.all()) settle(c.state);
+}
+
+void CachedMemory::put_off(Account& account, const Call& call) {
+  account.waiting.push_back(call);
+  if (account.waiting.size() * ranks_.all().size() > waiting_most) settle(account);
+}
+
 CachedMemory::Taken CachedMemory::allocate(BufferId id, Bytes bytes, StreamId stream,
-                                           const RankSet& ranks, Time now) {
+                                           const RankSet& ranks, Time now, bool tells) {
   Held& held = held_by(id, stream);
   held.ranks += ranks.count();
+  const Call call{now, bytes.value, static_cast<std::int32_t>(held.place), stream.value};
   Taken taken;
   const auto take = [&](const RankSet&, Account& account) -> Status {
-    const auto given = account.allocator.allocate(bytes, stream, now);
-    if (account.blocks.size() <= held.place) account.blocks.resize(held.place + 1);
-    account.blocks[held.place] = given.block;
-    account.peak = std::max(account.peak, account.allocator.reserved());
+    const Bytes most = account.taken_by_them + CachingAllocator::most_taken(bytes);
+    if (!tells && account.allocator.has_room(most)) {
+      account.taken_by_them = most;
+      put_off(account, call);
+      return {};
+    }
+    settle(account);
+    const auto given = carry_out(account, call);
     taken.reserved = std::max(taken.reserved, account.allocator.reserved());
     taken.retried |= given.retried;
     taken.fits &= given.fits;
@@ -42,7 +83,6 @@ CachedMemory::Taken CachedMemory::allocate(BufferId id, Bytes bytes, StreamId st
   };
   const Status status = ranks_.for_each_in(ranks, take);
   TESSERA_ASSERT(status.ok(), "accounts do not fail");
-  highest_ = std::max(highest_, taken.reserved);
   return taken;
 }
 

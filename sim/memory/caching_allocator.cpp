@@ -254,6 +254,11 @@ void CachingAllocator::give_back() {
   }
 }
 
+// A segment of its own, or pages at the end of a range: the last of them may not be whole.
+Bytes CachingAllocator::most_taken(Bytes bytes) {
+  return Bytes{round_up(bytes.value, large_segment) + large_segment};
+}
+
 std::vector<CachingAllocator::Piece> CachingAllocator::pieces() const {
   std::vector<bool> exists(blocks_.size(), true);
   for (const BlockId id : unused_) exists[static_cast<std::size_t>(id)] = false;
