@@ -152,15 +152,15 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
     log += nccl_row(bytes, us);
   }
   std::ofstream(run_folder() + "node.log") << log;
-  const ProgramRun run = run_tessera("calibrate node.log --cluster dgx-h100 -o mine.json");
+  const ProgramRun run = run_tessera("calibrate node.log --cluster dgx-h100 -o calibrated.json");
   INFO(run.output << run.messages);
   REQUIRE(run.exit_code == 0);
-  CHECK(run.output.starts_with("mine.json: 16 rows, mean error "));
+  CHECK(run.output.starts_with("calibrated.json: 16 rows, mean error "));
   const double before = rows_of("all_reduce --sizes 4M")[0]["time_us"];
-  const double after = rows_of("all_reduce --sizes 4M --cluster mine.json")[0]["time_us"];
+  const double after = rows_of("all_reduce --sizes 4M --cluster calibrated.json")[0]["time_us"];
   CHECK(after == Approx(before + 12).epsilon(0.05));
   check_refusal("calibrate missing.log -o x.json", "cannot read the log missing.log");
-  check_refusal("calibrate mine.json -o x.json", "has no row of nccl-tests");
+  check_refusal("calibrate calibrated.json -o x.json", "has no row of nccl-tests");
   check_refusal("calibrate node.log --least 1G -o x.json", "a fit needs 4");
   check_refusal("calibrate node.log --ranks-per-node 9 -o x.json", "have 8 GPUs");
   check_refusal("calibrate node.log", "--output is required");

@@ -72,7 +72,7 @@ std::string refused_run(const std::string& text) {
 TEST_CASE("a run writes nothing over the file that says what to run", "[cli][train]") {
   prepare_run();
   write_run("mine.run.toml", run);
-  const ProgramRun beside = run_tessera("train mine.run.toml --json beside.json");
+  const ProgramRun beside = run_tessera("train mine.run.toml --json mine.json");
   CHECK(beside.exit_code == 0);
   CHECK(beside.messages.find("tessera: warning: mine.run.toml: was not written by a run, so the "
                              "options of this one are not written there\n") != std::string::npos);
