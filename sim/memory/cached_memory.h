@@ -79,9 +79,9 @@ class CachedMemory {
     Rank ranks = 0;  // how many
   };
   struct Call {
-    Time time;           // the host's, or when the user is done
-    std::int64_t bytes;  // or release_call
-    std::int32_t place;  // in Account::blocks
+    Time time;            // the host's, or when the user is done
+    std::int64_t bytes;   // or release_call
+    std::int32_t place;   // in Account::blocks
     std::int32_t stream;  // of the buffer, or its user; -1: nobody else uses it
   };
   static constexpr std::int64_t release_call = -1;

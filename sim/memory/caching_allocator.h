@@ -64,9 +64,7 @@ class CachingAllocator {
   /// What a request of `bytes` takes from the device at most.
   static Bytes most_taken(Bytes bytes);
   /// Requests that take no more than `bytes` together find it.
-  bool has_room(Bytes bytes) const {
-    return !limited_ || reserved_ + bytes <= options_.capacity;
-  }
+  bool has_room(Bytes bytes) const { return !limited_ || reserved_ + bytes <= options_.capacity; }
 
   Bytes allocated() const { return allocated_; }  // handed out, as rounded
   Bytes active() const { return active_; }        // and what other streams may still use
