@@ -13,4 +13,10 @@ namespace tessera::cli {
 /// written to as it is. Fails: io_error, naming the path.
 Status write_text_file(const std::string& path, std::string_view text);
 
+/// What a command has written may be written anew; anything else under that name is somebody's
+/// file. `mark` is in all that is written, which people call `kind`. Fails: invalid_argument,
+/// naming `option`, if there is a file that is not empty and has no `mark`.
+Status check_overwrites(const char* option, const std::string& path, std::string_view mark,
+                        const char* kind);
+
 }  // namespace tessera::cli

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -74,7 +72,8 @@ Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cl
     return members;
   }
   if (!a.ranks.empty()) {
-    TESSERA_ASSIGN(auto members, parse_rank_list("--ranks", a.ranks, cluster.ranks()));
+    TESSERA_ASSIGN(auto members,
+                   parse_rank_list("--ranks", a.ranks, cluster.ranks(), {}, Ranges::whole));
     return members;
   }
   if (a.ranks_per_node > cluster.gpus_per_node) {
@@ -145,18 +144,6 @@ void print_json(const sim::Cluster& cluster, const sim::CollectiveShape& group,
   fmt::print("{}\n", out.dump(2));
 }
 
-// A picture may be drawn again; anything else under that name is somebody's file.
-Status check_picture(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  if (std::filesystem::file_size(path, error) == 0) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::string start(1024, '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start.find("<svg") != std::string::npos) return {};
-  return refused(fmt::format("--plot {}: exists and is no SVG: choose another name", path));
-}
-
 Status collective(const CollectiveArguments& a) {
   TESSERA_ASSIGN(const auto kinds, parse_operations(a.operations));
   TESSERA_ASSIGN(const auto sizes, parse_sizes(a.sizes));
@@ -171,7 +158,7 @@ Status collective(const CollectiveArguments& a) {
   std::vector<CollectiveTable> tables;
   for (const OpKind kind : kinds) tables.push_back(collective_table(cluster, group, kind, sizes));
   if (!a.plot.empty()) {
-    TESSERA_TRY(check_picture(a.plot));
+    TESSERA_TRY(check_overwrites("--plot", a.plot, "<svg", "SVG"));
     TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));
   }
   a.json ? print_json(cluster, group, tables) : print_tables(cluster, group, tables);

@@ -10,10 +10,13 @@
 
 namespace tessera::cli {
 
-/// Ascending, without repeats. A range may end beyond the last rank, a single rank may not be
-/// there. The word "slowest" stands for `slowest`, if there are any. Fails: invalid_argument,
-/// naming `option`.
+enum class Ranges { as_far_as_there_are, whole };
+
+/// Ascending, without repeats. A single rank has to be there; a range may end beyond the last rank
+/// unless the list is of `Ranges::whole`. The word "slowest" stands for `slowest`, if there are
+/// any. Fails: invalid_argument, naming `option`.
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
-                                          Rank ranks, const std::vector<Rank>& slowest = {});
+                                          Rank ranks, const std::vector<Rank>& slowest = {},
+                                          Ranges ranges = Ranges::as_far_as_there_are);
 
 }  // namespace tessera::cli

@@ -380,7 +380,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
                  "Print nothing but errors (and what --json asks for)")
       ->group(output);
   command->callback([arguments, command, &exit_code] {
-    const Status given = check_again(*command, *arguments);
+    Status given = check_again(*command, *arguments);
+    if (given.ok()) {
+      given = check_acting(
+          *command, {{"--no-record-memory", !arguments->output.empty(), "without --output"}});
+    }
     const Result<int> result = given.ok() ? simulate(std::move(*arguments)) : Result<int>(given);
     exit_code = result.ok() ? *result : complain(result.status());
   });

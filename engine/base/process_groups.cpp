@@ -9,6 +9,11 @@ Result<RankGroups> process_groups(const RankSet& world, Index size,
                                   const std::optional<RankGroups>& named) {
   if (!named) return RankGroups::strided(world.count(), size == 0 ? world.count() : size);
   const RankGroups& groups = *named;
+  if (size != 0) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("process_groups says what process_group {} would: leave one out", size));
+  }
   if (!world.covers(groups.ranks())) {
     return Status(Code::invalid_argument,
                   fmt::format("process groups name ranks {}, there are {} only",

@@ -10,7 +10,7 @@
 namespace tessera {
 
 /// `groups`, or else groups of `size` consecutive ranks, 0: one of all. Fails: invalid_argument, if
-/// they name ranks that are not in `world`, or are not equally large.
+/// they name ranks that are not in `world`, are not equally large, or `size` is given beside them.
 Result<RankGroups> process_groups(const RankSet& world, Index size,
                                   const std::optional<RankGroups>& groups);
 

@@ -93,6 +93,12 @@ TEST_CASE("traces of real runs become a machine that takes as long", "[cli][cali
   CHECK(refusal("a.tessera b.tessera --cluster dgx-h100" + files)
             .find("--cluster means nothing for traces of runs") != std::string::npos);
   CHECK(refusal("c.tessera" + files).find("was simulated") != std::string::npos);
+  CHECK(refusal("a.tessera b.tessera -o net.json --profile-output stack.json")
+            .find("--output net.json: exists and is no cluster file") != std::string::npos);
+  CHECK(refusal("a.tessera b.tessera -o machine.json --profile-output text.txt")
+            .find("--profile-output text.txt: exists and is no profile") != std::string::npos);
+  CHECK(json_in("net.json").contains("n_embd"));
+  CHECK(run_tessera("calibrate a.tessera b.tessera" + files).exit_code == 0);
   CHECK(refusal("a.tessera net.json" + files).find("has no row of nccl-tests") !=
         std::string::npos);
 }

@@ -106,6 +106,7 @@ TEST_CASE("what no collective is called is refused", "[cli][collective]") {
   check_refusal("collective all --sizes 1G:1M", "1M is less than 1G");
   check_refusal("collective all --ranks 3", "at least 2 ranks");
   check_refusal("collective all --ranks 8-9", "only ranks 0 to 7");
+  check_refusal("collective all --ranks 0-99", "only ranks 0 to 7");
   check_refusal("collective all --ranks-per-node 9", "have 8 GPUs");
   check_refusal("collective all --group-size 9", "needs rank 8, but there are 8 ranks: add nodes");
   check_refusal("collective all --group-size 3", "8 ranks are no whole number of such groups");

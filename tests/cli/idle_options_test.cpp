@@ -27,6 +27,12 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
   check_idle("--offload-activations 999", "offload_activations 999: gpt-tiny has only ");
   check_idle("--optimizer-states 0 --optimizer-dtype int8",
              "--optimizer-dtype means nothing without --optimizer-states 1 or 2");
+  check_idle("--scheme replicate --process-groups '0 1,2 3,4 5,6 7' --process-group 4",
+             "process_groups says what process_group 4 would: leave one out");
+  const ProgramRun unrecorded = run_tessera(simulate_gpt + "--no-record-memory");
+  CHECK(unrecorded.exit_code == 2);
+  CHECK(unrecorded.messages.find("--no-record-memory means nothing without --output") !=
+        std::string::npos);
   check_idle("--recompute norm,norm", "--recompute 'norm': named twice");
   check_idle("--max-grad-norm 1e-300", "max_grad_norm: what is so near to 0 would be taken as 0");
   check_idle("--matmul-dtype bf16 --param-dtype float32", "--matmul-dtype bf16 means nothing");
