@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 namespace tessera::cli {
 
@@ -24,16 +25,26 @@ Status write_text_file(const std::string& path, std::string_view text) {
                 fmt::format("{}: cannot be written: is there the folder, and room?", path));
 }
 
-Status check_overwrites(const char* option, const std::string& path, std::string_view mark,
-                        const char* kind) {
+Status check_overwrites(const char* option, const std::string& path, const char* kind,
+                        const std::function<bool(std::string_view)>& is_one) {
+  constexpr std::uintmax_t most = 16 << 20;  // more than any of these files; others may be huge
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return {};
-  if (std::filesystem::file_size(path, error) == 0) return {};
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  if (text.str().find(mark) != std::string::npos) return {};
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size == 0) return {};
+  std::string text(std::min(size, most), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (is_one(text)) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} {}: exists and is no {}: choose another name", option, path, kind));
+}
+
+Status check_overwrites(const char* option, const std::string& path, const char* kind,
+                        std::string_view mark) {
+  return check_overwrites(option, path, kind,
+                          [mark](std::string_view text) { return text.find(mark) != text.npos; });
 }
 
 }  // namespace tessera::cli

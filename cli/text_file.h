@@ -2,6 +2,7 @@
 // Writes a text to a file as a whole: until it is there, what was there before stays.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,12 @@ namespace tessera::cli {
 Status write_text_file(const std::string& path, std::string_view text);
 
 /// What a command has written may be written anew; anything else under that name is somebody's
-/// file. `mark` is in all that is written, which people call `kind`. Fails: invalid_argument,
-/// naming `option`, if there is a file that is not empty and has no `mark`.
-Status check_overwrites(const char* option, const std::string& path, std::string_view mark,
-                        const char* kind);
+/// file. `is_one` sees how it begins. Fails: invalid_argument, naming `option`, if there is a file
+/// that is not empty and no `kind`, as people call it.
+Status check_overwrites(const char* option, const std::string& path, const char* kind,
+                        const std::function<bool(std::string_view)>& is_one);
+/// The same, where all that is written has `mark` somewhere.
+Status check_overwrites(const char* option, const std::string& path, const char* kind,
+                        std::string_view mark);
 
 }  // namespace tessera::cli

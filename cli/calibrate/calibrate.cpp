@@ -282,8 +282,8 @@ Status fit_to_runs(const CalibrateArguments& a, const std::vector<RunTrace>& run
 Status calibrate(const CalibrateArguments& a) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(a.cluster, a.nodes));
   TESSERA_ASSIGN(const Inputs inputs, read_inputs(a, cluster));
-  TESSERA_TRY(check_overwrites("--output", a.output, "\"tessera_cluster\"", "cluster file"));
-  TESSERA_TRY(check_overwrites("--profile-output", a.profile, "\"tessera_profile\"", "profile"));
+  TESSERA_TRY(check_overwrites("--output", a.output, "cluster file", "\"tessera_cluster\""));
+  TESSERA_TRY(check_overwrites("--profile-output", a.profile, "profile", "\"tessera_profile\""));
   return inputs.runs.empty() ? fit_machine(a, cluster, inputs) : fit_to_runs(a, inputs.runs);
 }
 

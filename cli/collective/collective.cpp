@@ -158,7 +158,7 @@ Status collective(const CollectiveArguments& a) {
   std::vector<CollectiveTable> tables;
   for (const OpKind kind : kinds) tables.push_back(collective_table(cluster, group, kind, sizes));
   if (!a.plot.empty()) {
-    TESSERA_TRY(check_overwrites("--plot", a.plot, "<svg", "SVG"));
+    TESSERA_TRY(check_overwrites("--plot", a.plot, "SVG", "<svg"));
     TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));
   }
   a.json ? print_json(cluster, group, tables) : print_tables(cluster, group, tables);

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/report/table.h"
+#include "cli/text_file.h"
 
 namespace tessera::cli {
 
@@ -28,14 +29,10 @@ std::string host_in_names() {
 // What logs begin with; a full disk may have cut even that.
 constexpr std::string_view json_begin = "{\"step\":", csv_begin = "step,";
 
-bool is_log(const std::string& path, std::string_view begin) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return true;  // not there, or a pipe
-  std::string found(begin.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(found.data(), static_cast<std::streamsize>(found.size()));
-  found.resize(static_cast<std::size_t>(file.gcount()));
-  return begin.starts_with(found);
+Status check_log(const char* option, const std::string& path, std::string_view begin) {
+  return check_overwrites(option, path, "log of a run", [begin](std::string_view text) {
+    return begin.starts_with(text.substr(0, begin.size()));
+  });
 }
 
 Status open_file(const char* option, const std::string& path, bool append, std::ofstream& file) {
@@ -48,13 +45,8 @@ Status open_file(const char* option, const std::string& path, bool append, std::
 }  // namespace
 
 Status check_logs(const LogFiles& files) {
-  const auto refused = [](const char* option, const std::string& path) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} {}: exists and is no log of a run: choose another name", option, path));
-  };
-  if (!is_log(files.json, json_begin)) return refused("--json", files.json);
-  return is_log(files.csv, csv_begin) ? Status() : refused("--csv", files.csv);
+  TESSERA_TRY(check_log("--json", files.json, json_begin));
+  return check_log("--csv", files.csv, csv_begin);
 }
 
 Status TrainLog::open(const LogFiles& files) {
