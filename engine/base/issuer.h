@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "engine/base/param_shard.h"
-#include "engine/runtime/id_table.h"
+#include "engine/values/id_table.h"
 #include "tessera/model.h"
 #include "tessera/runtime.h"
 

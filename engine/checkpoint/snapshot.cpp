@@ -7,7 +7,7 @@
 
 #include "engine/base/optimizer_step.h"
 #include "engine/numbers/arithmetic.h"
-#include "engine/runtime/copies_by_route.h"
+#include "engine/values/copies_by_route.h"
 
 namespace tessera {
 

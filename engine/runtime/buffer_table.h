@@ -8,7 +8,7 @@
 #include <deque>
 #include <utility>
 
-#include "engine/runtime/id_table.h"
+#include "engine/values/id_table.h"
 #include "tessera/types.h"
 
 namespace tessera {

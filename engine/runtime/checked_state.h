@@ -18,10 +18,10 @@
 #include "engine/runtime/access_history.h"
 #include "engine/runtime/allocator.h"
 #include "engine/runtime/buffer_table.h"
-#include "engine/runtime/id_table.h"
 #include "engine/runtime/memory_ledger.h"
-#include "engine/runtime/rank_classes.h"
 #include "engine/runtime/stream_order.h"
+#include "engine/values/id_table.h"
+#include "engine/values/rank_classes.h"
 #include "tessera/checked_runtime.h"
 
 namespace tessera {

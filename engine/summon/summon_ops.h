@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/sharded_state.h"
-#include "engine/runtime/copies_by_route.h"
 #include "engine/summon/full_copy.h"
+#include "engine/values/copies_by_route.h"
 
 namespace tessera {
 

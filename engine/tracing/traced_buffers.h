@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/id_table.h"
+#include "engine/values/id_table.h"
 #include "tessera/runtime.h"
 #include "tessera/trace.h"
 

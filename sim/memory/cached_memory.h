@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/id_table.h"
-#include "engine/runtime/rank_classes.h"
+#include "engine/values/id_table.h"
+#include "engine/values/rank_classes.h"
 #include "sim/memory/caching_allocator.h"
 
 namespace tessera::sim {

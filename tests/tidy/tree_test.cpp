@@ -47,7 +47,7 @@ TEST_CASE("the tree that is checked is the whole tree", "[tidy]") {
                        [&](const SourceFile& file) { return file.path == path; });
   };
   CHECK(has("engine/include/tessera/op.h"));
-  CHECK(has("engine/runtime/status.cpp"));
+  CHECK(has("engine/values/status.cpp"));
   CHECK(has("tests/tidy/tree_test.cpp"));
   CHECK(has("README.md"));
 }

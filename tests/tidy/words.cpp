@@ -57,7 +57,7 @@ const std::vector<WordRule>& word_rules() {
       {R"(\b(std::)?(printf|fprintf|puts|fputs|putchar)\s*\(|\bstd::c(out|err|log)\b|\bfmt::print)",
        "libraries return a Status, they do not print",
        libraries,
-       {"engine/runtime/status.cpp"}},  // assertion_failed
+       {"engine/values/status.cpp"}},  // assertion_failed
       {R"(<<<)",
        "device::launch starts kernels: it loads them first and takes no earlier error for theirs",
        {"engine/backends/cuda/"},

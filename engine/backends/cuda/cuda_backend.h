@@ -26,8 +26,8 @@
 #include "engine/backends/cuda/op_times.h"
 #include "engine/backends/cuda/staging.h"
 #include "engine/backends/cuda/windows.h"
-#include "engine/runtime/id_table.h"
 #include "engine/swap/swap_store.h"
+#include "engine/values/id_table.h"
 #include "tessera/cuda_runtime.h"
 
 namespace tessera {

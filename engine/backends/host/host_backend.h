@@ -21,8 +21,8 @@
 #include "engine/backends/host/host_memory.h"
 #include "engine/backends/host/host_trace.h"
 #include "engine/backends/host/rank_watch.h"
-#include "engine/runtime/id_table.h"
 #include "engine/swap/swap_store.h"
+#include "engine/values/id_table.h"
 #include "tessera/host_runtime.h"
 
 namespace tessera {

@@ -15,7 +15,7 @@
 #include "engine/base/call_order.h"
 #include "engine/base/issuer.h"
 #include "engine/base/unit_table.h"
-#include "engine/runtime/copies_by_route.h"
+#include "engine/values/copies_by_route.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/runtime/id_table.h"
+#include "engine/values/id_table.h"
 
 #include <catch2/catch.hpp>
 #include <map>
