@@ -96,6 +96,7 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
 
 Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   TESSERA_TRY(check_options(a, command));
+  TESSERA_TRY(check_not_empty(command));
   TESSERA_ASSIGN(const Model model, load_model(a.model_path));
   print_warnings(model_warnings(a.model_path, model));
   for (const std::string& name : a.ignored_parameters) {
@@ -115,7 +116,10 @@ Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   TESSERA_ASSIGN(const WrapPlan plan, made);
   TESSERA_ASSIGN(WrapSizes sizes, sizes_of(model, plan, sharding));
   sizes.policy = a.plan.empty() ? a.policy : a.plan;
-  if (!a.write_plan.empty()) TESSERA_TRY(write_text_file(a.write_plan, to_json(plan, model)));
+  if (!a.write_plan.empty()) {
+    TESSERA_TRY(check_overwrites("--write-plan", a.write_plan, "wrap plan", "\"tessera_plan\""));
+    TESSERA_TRY(write_text_file(a.write_plan, to_json(plan, model)));
+  }
   const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   fmt::print("{}", a.json ? wrap_json(sizes) + "\n" : wrap_text(sizes, bold));
   return {};

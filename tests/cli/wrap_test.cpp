@@ -122,6 +122,21 @@ TEST_CASE("wrap: shared and frozen parameters are shown", "[cli][wrap]") {
   check_refused(model + " --policy class --class Tower", "a.norm and b.norm are one module");
 }
 
+TEST_CASE("wrap: a plan is written over a plan, and over nothing else", "[cli][wrap]") {
+  const auto text_of = [](const std::string& name) {
+    std::ifstream file(run_folder() + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (int k = 0; k < 2; ++k) {
+    CHECK(run_tessera("wrap " + tiny + " --write-plan written.json").exit_code == 0);
+  }
+  std::ofstream(run_folder() + "notes.md") << "mine";
+  check_refused(tiny + " --write-plan notes.md",
+                "--write-plan notes.md: exists and is no wrap plan: choose another name");
+  CHECK(text_of("notes.md") == "mine");
+  check_refused(tiny + " --write-plan ''", "--write-plan is given nothing");
+}
+
 TEST_CASE("wrap: requests that make no sense are refused", "[cli][wrap]") {
   check_refused("", "MODEL is required");
   check_refused("missing.json", "missing.json");

@@ -106,6 +106,11 @@ Status OwnerEngine::add_buffers() {
   return submit(compute_, cause("root", Reason::none), std::move(init)).status();
 }
 
+std::vector<std::string> OwnerEngine::warnings() const {
+  if (options_.broadcast_buffers || !buffer_views().empty()) return {};
+  return {no_buffers_to_broadcast()};
+}
+
 // One flat buffer per owner and dtype; values that exist move there.
 Status OwnerEngine::lay_out_values() {
   std::vector<std::size_t> order(parameters_.size());
