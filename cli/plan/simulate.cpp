@@ -147,9 +147,26 @@ Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
       "--param-dtype bf16, or leave it out");
 }
 
+// It computes in one way, and plans its bytes for that.
+Status check_program(const ProfileOptions& profile, const sim::StackProfile& stack) {
+  if (stack.program != sim::StackProfile::Program::train) return {};
+  for (const auto& [flag, given] : {std::pair("--attention-kernel", !profile.attention.empty()),
+                                    {"--loss", !profile.loss.empty()},
+                                    {"--allocator", !profile.allocator.empty()},
+                                    {"--matmul-dtype", !profile.matmul_dtype.empty()},
+                                    {"--no-dropout", profile.no_dropout}}) {
+    if (!given) continue;
+    return refused(fmt::format("{} means nothing to profile {}, which is of tessera train as it is: "
+                               "leave it out",
+                               flag, stack.name));
+  }
+  return {};
+}
+
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
+  TESSERA_TRY(check_program(arguments.profile, stack));
   EngineOptions engine = arguments.engine;
   if (stack.program == sim::StackProfile::Program::train) {
     engine.scheme.param_dtype = "float32";  // as tessera train has it where nothing is said
