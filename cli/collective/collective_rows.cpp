@@ -135,7 +135,7 @@ CollectiveTable collective_table(const sim::Cluster& cluster, const sim::Collect
     shape.kind = kind;
     shape.bytes = bytes;
     CollectiveRow row{.bytes = bytes};
-    row.count = bytes / least_size(kind, group.ranks);
+    row.count = bytes.value / least_size(kind, group.ranks).value;
     row.plan = plan_collective(cluster, shape);
     // Bytes by ns are GB/s.
     row.algbw = static_cast<double>(bytes.value) / static_cast<double>(row.plan.time);

@@ -163,6 +163,18 @@ Status check_program(const ProfileOptions& profile, const sim::StackProfile& sta
   return {};
 }
 
+Status check_dropout(const std::optional<LoraOptions>& lora, const ProfileOptions& profile,
+                     const sim::StackProfile& stack) {
+  if (!lora || lora->dropout == 0) return {};
+  if (profile.no_dropout || !stack.dropout) {
+    return refused("--no-dropout and --lora dropout contradict each other: leave one of them out");
+  }
+  if (stack.program != sim::StackProfile::Program::train) return {};
+  return refused(fmt::format(
+      "--lora dropout means nothing to profile {}: tessera train gives adapters all of their inputs",
+      stack.name));
+}
+
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
@@ -173,6 +185,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
   }
   TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
   TESSERA_TRY(check_matmuls(arguments.profile, training.scheme));
+  TESSERA_TRY(check_dropout(training.lora, arguments.profile, stack));
   TESSERA_ASSIGN(sim::SimulateOptions options,
                  simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));

@@ -260,6 +260,10 @@ Status check_kept(const Training& training) {
         "--offload-activations is for simulate and ops: training keeps activations where it "
         "computes");
   }
+  if (training.lora && training.lora->dropout > 0) {
+    return refused(
+        "--lora dropout is for simulate and ops: training gives adapters all of their inputs");
+  }
   if (!training.lora || !training.lora->packed) return {};
   return refused(
       "--lora base=nf4 is for simulate and ops: training keeps the frozen weights in the dtype "

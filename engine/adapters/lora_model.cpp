@@ -129,7 +129,8 @@ class AdapterInsertion {
     return {shape[1], shape[0]};
   }
 
-  // Two more products where the target runs; x A^T is kept for backward.
+  // Two more products where the target runs, whose last is scaled and then added; x A^T is kept for
+  // backward. What a 4-bit matrix returns is copied before (PEFT, tuners/lora/layer.py, bnb.py).
   void add_cost(ModuleId target) {
     ModuleId runs = module(target);
     const auto listed = [&](ModuleId id) {
@@ -141,9 +142,15 @@ class AdapterInsertion {
     const auto rank = static_cast<double>(options_.rank);
     ModuleCost& cost = out_.modules[runs.index()].cost;
     cost.matmul_flops.linear += 2 * rank * static_cast<double>(in + out);
-    cost.elementwise_bytes.linear += activation_element * 2 * static_cast<double>(out);
+    const double passes = 2 + 3 + (options_.packed ? 2 : 0);
+    cost.elementwise_bytes.linear += activation_element * passes * static_cast<double>(out);
     cost.activation_bytes.linear += activation_element * rank;
-    cost.kernels += 3;
+    cost.kernels += options_.packed ? 5 : 4;
+    if (options_.dropout > 0) {  // a mask of bytes, and a copy that is kept for backward
+      cost.elementwise_bytes.linear += (2 * activation_element + 1) * static_cast<double>(in);
+      cost.activation_bytes.linear += (activation_element + 1) * static_cast<double>(in);
+      ++cost.kernels;
+    }
     cost.linears.push_back({in, options_.rank});
     cost.linears.push_back({options_.rank, out});
   }

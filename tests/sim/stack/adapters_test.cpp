@@ -67,6 +67,33 @@ TEST_CASE("inputs of frozen matrices are not kept", "[stack][lora]") {
   CHECK(both - attention > inner);
 }
 
+TEST_CASE("what an adapter returns is scaled and added, and what it is given may be dropped",
+          "[stack][lora]") {
+  const auto cost_of = [](const Model& model) {
+    ModuleCost all;
+    for (const Module& module : model.modules) {
+      all.elementwise_bytes = all.elementwise_bytes + module.cost.elementwise_bytes;
+      all.kernels += module.cost.kernels;
+    }
+    return all;
+  };
+  const ModuleCost plain = cost_of(base());
+  const ModuleCost added = cost_of(with("rank=8,target=up_proj"));
+  const ModuleCost copied = cost_of(with("rank=8,target=up_proj,base=nf4"));
+  const ModuleCost dropped = cost_of(with("rank=8,target=up_proj,dropout=0.1"));
+  // Two layers; 2 bytes for each of 24,576 outputs and 8,192 inputs.
+  const double outputs = 2 * 2 * 24576.0, inputs = 2 * 8192.0;
+  CHECK(added.elementwise_bytes.linear - plain.elementwise_bytes.linear == 5 * outputs);
+  CHECK(copied.elementwise_bytes.linear - plain.elementwise_bytes.linear == 7 * outputs);
+  CHECK(dropped.elementwise_bytes.linear - added.elementwise_bytes.linear == 5 * inputs);
+  CHECK(added.kernels - plain.kernels == 2 * 4);
+  CHECK(copied.kernels - added.kernels == 2);
+  CHECK(dropped.kernels - added.kernels == 2);
+  CHECK(parse_lora("dropout=1").status().message().find("dropout=1") != std::string::npos);
+  CHECK(to_text(*parse_lora("rank=4,dropout=0.1,target=q_proj")) ==
+        "rank=4,alpha=16,target=q_proj,dropout=0.1");
+}
+
 TEST_CASE("a packed base holds a quarter and is unpacked whenever it is used", "[stack][lora]") {
   const Model packed = with("rank=8,target=q_proj,base=nf4");
   const ParameterId weight =
