@@ -163,15 +163,11 @@ Status check_program(const ProfileOptions& profile, const sim::StackProfile& sta
   return {};
 }
 
-Status check_dropout(const std::optional<LoraOptions>& lora, const ProfileOptions& profile,
-                     const sim::StackProfile& stack) {
-  if (!lora || lora->dropout == 0) return {};
-  if (profile.no_dropout || !stack.dropout) {
-    return refused("--no-dropout and --lora dropout contradict each other: leave one of them out");
-  }
-  if (stack.program != sim::StackProfile::Program::train) return {};
+Status check_dropout(const std::optional<LoraOptions>& lora, const sim::StackProfile& stack) {
+  if (!lora || lora->dropout == 0 || stack.dropout) return {};
   return refused(fmt::format(
-      "--lora dropout means nothing to profile {}: tessera train gives adapters all of their inputs",
+      "--lora dropout means nothing where profile {} or --no-dropout trains without any: leave it "
+      "out",
       stack.name));
 }
 
@@ -185,7 +181,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
   }
   TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
   TESSERA_TRY(check_matmuls(arguments.profile, training.scheme));
-  TESSERA_TRY(check_dropout(training.lora, arguments.profile, stack));
+  TESSERA_TRY(check_dropout(training.lora, stack));
   TESSERA_ASSIGN(sim::SimulateOptions options,
                  simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));

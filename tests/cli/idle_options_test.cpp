@@ -35,6 +35,7 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
         std::string::npos);
   check_idle("--scheme replicate --process-groups '0 1,2 3'",
              "process_groups: ranks 4-7 are in no group and would do nothing");
+  check_idle("--no-dropout --lora rank=4,dropout=0.1", "--lora dropout means nothing where");
   check_idle("--recompute norm,norm", "--recompute 'norm': named twice");
   check_idle("--max-grad-norm 1e-300", "max_grad_norm: what is so near to 0 would be taken as 0");
   check_idle("--matmul-dtype bf16 --param-dtype float32", "--matmul-dtype bf16 means nothing");
