@@ -72,8 +72,7 @@ Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cl
     return members;
   }
   if (!a.ranks.empty()) {
-    TESSERA_ASSIGN(auto members,
-                   parse_rank_list("--ranks", a.ranks, cluster.ranks()));
+    TESSERA_ASSIGN(auto members, parse_rank_list("--ranks", a.ranks, cluster.ranks()));
     return members;
   }
   if (a.ranks_per_node > cluster.gpus_per_node) {

@@ -118,12 +118,11 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
                  slow_ones("--slow-link", "NODE", &sim::SlowLink::node, arguments.slow_links));
   options.seed = arguments.seed;
   const Rank ranks = options.cluster.ranks();
-  TESSERA_ASSIGN(
-      options.recorded_ranks,
-      parse_rank_list("--record-ranks",
-                      arguments.record_ranks.value_or(
-                          fmt::format("0-{},slowest", std::min(ranks, ranks_recorded) - 1)),
-                      ranks, sim::slowest_ranks(options, slowest_recorded)));
+  TESSERA_ASSIGN(options.recorded_ranks,
+                 parse_rank_list("--record-ranks",
+                                 arguments.record_ranks.value_or(fmt::format(
+                                     "0-{},slowest", std::min(ranks, ranks_recorded) - 1)),
+                                 ranks, sim::slowest_ranks(options, slowest_recorded)));
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;
   TESSERA_TRY(apply(arguments.recording, options.steps, options));
@@ -140,48 +139,15 @@ struct Prepared {
   std::vector<std::string> warnings;
 };
 
-Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
-  if (profile.matmul_dtype != "bf16" || compute_dtype(scheme) != DType::float32) return {};
-  return refused(
-      "--matmul-dtype bf16 means nothing where parameters are float32: add "
-      "--param-dtype bf16, or leave it out");
-}
-
-// It computes in one way, and plans its bytes for that.
-Status check_program(const ProfileOptions& profile, const sim::StackProfile& stack) {
-  if (stack.program != sim::StackProfile::Program::train) return {};
-  for (const auto& [flag, given] : {std::pair("--attention-kernel", !profile.attention.empty()),
-                                    {"--loss", !profile.loss.empty()},
-                                    {"--allocator", !profile.allocator.empty()},
-                                    {"--matmul-dtype", !profile.matmul_dtype.empty()},
-                                    {"--no-dropout", profile.no_dropout}}) {
-    if (!given) continue;
-    return refused(fmt::format("{} means nothing to profile {}, which is of tessera train as it is: "
-                               "leave it out",
-                               flag, stack.name));
-  }
-  return {};
-}
-
-Status check_dropout(const std::optional<LoraOptions>& lora, const sim::StackProfile& stack) {
-  if (!lora || lora->dropout == 0 || stack.dropout) return {};
-  return refused(fmt::format(
-      "--lora dropout means nothing where profile {} or --no-dropout trains without any: leave it "
-      "out",
-      stack.name));
-}
-
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
-  TESSERA_TRY(check_program(arguments.profile, stack));
   EngineOptions engine = arguments.engine;
   if (stack.program == sim::StackProfile::Program::train) {
     engine.scheme.param_dtype = "float32";  // as tessera train has it where nothing is said
   }
   TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
-  TESSERA_TRY(check_matmuls(arguments.profile, training.scheme));
-  TESSERA_TRY(check_dropout(training.lora, stack));
+  TESSERA_TRY(check_software(arguments.profile, stack, training.scheme, training.lora));
   TESSERA_ASSIGN(sim::SimulateOptions options,
                  simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));

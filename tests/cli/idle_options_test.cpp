@@ -70,9 +70,9 @@ TEST_CASE("options of schemes that a model has no use for are named", "[cli]") {
     return run_tessera(simulate_gpt + options).messages;
   };
   const std::string sizes = "--scheme zero3 --module-granularity ";
-  CHECK(said(sizes + "100").find("module_granularity 100: no module has so few elements per module "
-                                 "in it, so none is gathered as a whole; the fewest are ") !=
-        std::string::npos);
+  CHECK(said(sizes + "100")
+            .find("module_granularity 100: no module has so few elements per module "
+                  "in it, so none is gathered as a whole; the fewest are ") != std::string::npos);
   CHECK(said(sizes + "1000000").find("module_granularity") == std::string::npos);
   for (const std::string scheme : {"replicate", "sharded_data_parallel"}) {
     CAPTURE(scheme);

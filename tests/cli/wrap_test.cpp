@@ -126,8 +126,9 @@ TEST_CASE("wrap: classes that a model has not are named", "[cli][wrap]") {
   const auto said = [](const std::string& options) {
     return run_tessera("wrap " + tiny + " --policy size --min-params 100 " + options).messages;
   };
-  CHECK(said("--force-leaf Linaer").find("--force-leaf Linaer changes nothing: tiny has no module") !=
-        std::string::npos);
+  CHECK(
+      said("--force-leaf Linaer").find("--force-leaf Linaer changes nothing: tiny has no module") !=
+      std::string::npos);
   CHECK(said("--exclude Nope").find("--exclude Nope changes nothing") != std::string::npos);
   CHECK(said("--exclude none --force-leaf Linear").empty());
   CHECK(said("").empty());

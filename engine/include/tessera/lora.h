@@ -36,8 +36,8 @@ struct LoraOptions {
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-/// "rank=8,alpha=32,target=q_proj,v_proj,dropout=0.1,base=nf4"; r is rank. Fails: invalid_argument, naming the
-/// part.
+/// "rank=8,alpha=32,target=q_proj,v_proj,dropout=0.1,base=nf4"; r is rank. Fails: invalid_argument,
+/// naming the part.
 Result<LoraOptions> parse_lora(std::string_view text);
 /// As parse_lora reads it.
 std::string to_text(const LoraOptions& options);
