@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/engine_base.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace tessera {
@@ -21,11 +19,6 @@ Status EngineBase::assign(const std::vector<std::string>& units,
   if (!plan) return {};
   for (ParameterId id : plan->ignored) TESSERA_TRY(locals_.add(id, local_dtype));
   return {};
-}
-
-std::string EngineBase::no_buffers_to_broadcast() const {
-  return fmt::format("broadcast_buffers is off, which changes nothing: {} has no buffers",
-                     model_.name);
 }
 
 Status EngineBase::enter(Stage stage, Phase phase) {

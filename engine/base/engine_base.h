@@ -93,8 +93,6 @@ class EngineBase : public virtual Engine,
   /// Units from a plan, or else from paths; ignored parameters become local ones.
   Status assign(const std::vector<std::string>& units, const std::optional<WrapPlan>& plan,
                 DType local_dtype);
-  /// The warning of an engine that is told not to broadcast buffers and has none.
-  std::string no_buffers_to_broadcast() const;
   /// From one stage to the next, which begins `phase`.
   Status enter(Stage stage, Phase phase);
 

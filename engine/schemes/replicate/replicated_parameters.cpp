@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/no_buffers.h"
 #include "engine/schemes/replicate/replicate_engine.h"
 
 namespace tessera {
@@ -91,7 +92,7 @@ std::vector<std::string> ReplicateEngine::warnings() const {
     break;
   }
   if (!options_.broadcast_buffers && buffer_views().empty()) {
-    out.push_back(no_buffers_to_broadcast());
+    out.push_back(no_buffers_to_broadcast(model_));
   }
   return out;
 }

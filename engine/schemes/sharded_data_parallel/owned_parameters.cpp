@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "engine/base/no_buffers.h"
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
 #include "tessera/assert.h"
 
@@ -108,7 +109,7 @@ Status OwnerEngine::add_buffers() {
 
 std::vector<std::string> OwnerEngine::warnings() const {
   if (options_.broadcast_buffers || !buffer_views().empty()) return {};
-  return {no_buffers_to_broadcast()};
+  return {no_buffers_to_broadcast(model_)};
 }
 
 // One flat buffer per owner and dtype; values that exist move there.

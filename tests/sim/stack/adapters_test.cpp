@@ -71,9 +71,10 @@ TEST_CASE("what an adapter returns is scaled and added, and what it is given may
           "[stack][lora]") {
   const auto cost_of = [](const Model& model) {
     ModuleCost all;
-    for (const Module& module : model.modules) {
-      all.elementwise_bytes = all.elementwise_bytes + module.cost.elementwise_bytes;
-      all.kernels += module.cost.kernels;
+    for (const ModuleId id : model.forward) {
+      const ModuleCost& cost = model.module(id).cost;
+      all.elementwise_bytes = all.elementwise_bytes + cost.elementwise_bytes;
+      all.kernels += cost.kernels;
     }
     return all;
   };
