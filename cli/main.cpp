@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/printable.h"
-#include "engine/text/nearest_word.h"
+#include "cli/usage_error.h"
 #include "tessera/assert.h"
 
 namespace tessera::cli {
@@ -51,61 +51,6 @@ void add_commands(CLI::App& app, std::string_view called, int& exit_code) {
   }
 }
 
-bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
-
-std::vector<std::string> names_of_commands(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
-  const std::string_view best = nearest_word(word, {known.begin(), known.end()});
-  return best.empty() ? "" : fmt::format(", did you mean {}?", best);
-}
-
-std::string help_of(const CLI::App& app, const CLI::App& command) {
-  return &command == &app ? "tessera --help" : fmt::format("tessera {} --help", command.get_name());
-}
-
-// What is wrong with a word that nothing took: `command` is where it stands.
-std::string unexpected(const CLI::App& app, const CLI::App& command, const std::string& word) {
-  if (is_option(word)) {
-    std::vector<std::string> options;
-    for (const CLI::Option* option : command.get_options()) {
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-    }
-    const std::string meant = did_you_mean(word.substr(0, word.find('=')), options);
-    return fmt::format("unknown option {}{}", word,
-                       !meant.empty() ? meant : ": see " + help_of(app, command));
-  }
-  if (&command == &app) {
-    const auto names = names_of_commands(app);
-    const std::string meant = did_you_mean(word, names);
-    return fmt::format("unknown sub-command {}{}", word,
-                       !meant.empty() ? meant : fmt::format(": choose {}", fmt::join(names, ", ")));
-  }
-  return fmt::format("unexpected argument {}: see {}", word, help_of(app, command));
-}
-
-// One sentence for what CLI11 found; its own messages say less and have several lines.
-std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
-  const auto parsed = app.get_subcommands();
-  const CLI::App& command = parsed.empty() ? app : *parsed.front();
-  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
-  // Before what is missing: a misspelled option makes another one look missing.
-  const auto option = std::find_if(left.begin(), left.end(), is_option);
-  if (option != left.end()) return unexpected(app, command, *option);
-  if (!left.empty()) return unexpected(app, command, left.front());
-  if (parsed.empty()) {
-    return fmt::format("name a sub-command: {}; see tessera --help",
-                       fmt::join(names_of_commands(app), ", "));
-  }
-  return fmt::format("{}; see {}", error.what(), help_of(app, command));
-}
-
 int run(int argc, char** argv) {
   CLI::App app("Tessera: sharded training on real GPUs or simulated clusters, recorded and shown.",
                "tessera");
@@ -127,7 +72,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return complain(Status(Code::invalid_argument, sentence(app, error)));
+    return complain(refused(sentence_of(app, error)));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain(Status(Code::io_error, "the output could not be written completely"));

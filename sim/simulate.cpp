@@ -141,15 +141,39 @@ std::optional<std::string> unmeasured(const Model& model, const StackProfile& st
 // A trace counts its time by steps, so nothing may come after the last one.
 Status check_passes(const Model& model, const std::vector<TrainingPass>& passes) {
   std::int64_t steps = 0;
+  bool trains = passes.empty();
   for (const TrainingPass& pass : passes) {
     steps += pass.kind == TrainingPass::Kind::step ? 1 : 0;
+    trains = trains || pass.trains();
     if (model.find_graph(pass.graph) != nullptr) continue;
     return Status(Code::invalid_argument,
                   fmt::format("{} has no graph '{}'", model.name, pass.graph));
   }
-  if (passes.empty() || (steps == 1 && passes.back().kind == TrainingPass::Kind::step)) return {};
+  if (!passes.empty() && (steps != 1 || passes.back().kind != TrainingPass::Kind::step)) {
+    return Status(Code::invalid_argument,
+                  "the passes of a simulated step must end with their only optimizer step");
+  }
+  if (trains) return {};
   return Status(Code::invalid_argument,
-                "the passes of a simulated step must end with their only optimizer step");
+                "none of the passes trains, so there are no gradients to step with: add train to "
+                "them, before step");
+}
+
+// Ranks that take part in nothing would count in tokens per second all the same.
+Status check_groups(const Scheme& scheme, Rank ranks) {
+  const std::optional<RankGroups> groups = std::visit(
+      [](const auto& options) -> std::optional<RankGroups> {
+        if constexpr (requires { options.groups; }) return options.groups;
+        return std::nullopt;
+      },
+      scheme);
+  if (!groups) return {};
+  const RankSet idle = RankSet::range(0, ranks).minus(groups->ranks());
+  if (idle.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("process_groups: ranks {} are in no group and would do nothing: name "
+                            "all ranks of the cluster, or give a cluster of fewer",
+                            idle.to_string()));
 }
 
 // FSDP and ZeRO leave a model's buffers as they are: whole, on every rank.
@@ -244,6 +268,21 @@ Status run_steps(HostProgram& program, LockstepRuntime& runtime, const SimulateO
 
 }  // namespace
 
+Status check_ranks(const Scheme& scheme, Rank ranks) {
+  // Owners are reduced to one by one, so time grows with the square of the ranks; all else is a few
+  // KiB of memory for each of them.
+  constexpr Rank most_owners = 1 << 15, most = 1 << 22;
+  const bool owners = std::holds_alternative<Zero12Options>(scheme) ||
+                      std::holds_alternative<ShardedDataParallelOptions>(scheme);
+  if (ranks <= (owners ? most_owners : most)) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} ranks: {} is simulated for at most {}{}; give fewer nodes", ranks,
+                            name_of(scheme), owners ? most_owners : most,
+                            owners ? ", as it reduces to each rank by an operation of its own, and "
+                                     "what a rank holds hardly changes beyond"
+                                   : ""));
+}
+
 Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& options) {
   if (options.steps < 1) {
     return Status(Code::invalid_argument,
@@ -251,6 +290,8 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   }
   TESSERA_TRY(check_drives(options.scheme, options.cluster));
   TESSERA_TRY(check_passes(described, options.training.passes));
+  TESSERA_TRY(check_ranks(options.scheme, options.cluster.ranks()));
+  TESSERA_TRY(check_groups(options.scheme, options.cluster.ranks()));
   TESSERA_TRY(attention_of(options.stack, options.cluster.gpu).status());
   TESSERA_TRY(check_fp8(options.stack, options.cluster.gpu));
   TESSERA_TRY(check_program(options));

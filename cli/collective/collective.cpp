@@ -72,8 +72,7 @@ Result<std::vector<Rank>> members_of(const CollectiveArguments& a, const sim::Cl
     return members;
   }
   if (!a.ranks.empty()) {
-    TESSERA_ASSIGN(auto members,
-                   parse_rank_list("--ranks", a.ranks, cluster.ranks(), {}, Ranges::whole));
+    TESSERA_ASSIGN(auto members, parse_rank_list("--ranks", a.ranks, cluster.ranks()));
     return members;
   }
   if (a.ranks_per_node > cluster.gpus_per_node) {
@@ -144,6 +143,20 @@ void print_json(const sim::Cluster& cluster, const sim::CollectiveShape& group,
   fmt::print("{}\n", out.dump(2));
 }
 
+// Sizes that give every rank something; the others are named.
+Result<std::vector<Bytes>> sizes_among(const std::vector<Bytes>& sizes, OpKind kind, Index ranks) {
+  const Bytes least = least_size(kind, ranks);
+  std::vector<Bytes> enough;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(enough),
+               [&](Bytes size) { return size >= least; });
+  if (enough.size() == sizes.size()) return enough;
+  const std::string why = fmt::format("{} among {} ranks has at least {} bytes, a float32 of each",
+                                      name_of(kind), ranks, least.value);
+  if (enough.empty()) return refused(fmt::format("--sizes: {}: give more", why));
+  print_warnings({fmt::format("{}: smaller sizes are left out", why)});
+  return enough;
+}
+
 Status collective(const CollectiveArguments& a) {
   TESSERA_ASSIGN(const auto kinds, parse_operations(a.operations));
   TESSERA_ASSIGN(const auto sizes, parse_sizes(a.sizes));
@@ -156,7 +169,10 @@ Status collective(const CollectiveArguments& a) {
   if (members.size() < 2) return refused("a collective needs at least 2 ranks");
   const sim::CollectiveShape group = sim::shape_of(members, cluster.gpus_per_node);
   std::vector<CollectiveTable> tables;
-  for (const OpKind kind : kinds) tables.push_back(collective_table(cluster, group, kind, sizes));
+  for (const OpKind kind : kinds) {
+    TESSERA_ASSIGN(const auto enough, sizes_among(sizes, kind, group.ranks));
+    tables.push_back(collective_table(cluster, group, kind, enough));
+  }
   if (!a.plot.empty()) {
     TESSERA_TRY(check_overwrites("--plot", a.plot, "SVG", "<svg"));
     TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));

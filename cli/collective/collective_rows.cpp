@@ -123,6 +123,10 @@ std::string short_size(Bytes bytes) {
   return unit == 0 ? std::to_string(value) : fmt::format("{}{}", value, units[unit - 1]);
 }
 
+Bytes least_size(OpKind kind, Index ranks) {
+  return bytes_of(Numel{by_parts(kind) ? ranks : 1}, DType::float32);
+}
+
 CollectiveTable collective_table(const sim::Cluster& cluster, const sim::CollectiveShape& group,
                                  OpKind kind, const std::vector<Bytes>& sizes) {
   CollectiveTable table{kind, {}};
@@ -131,7 +135,7 @@ CollectiveTable collective_table(const sim::Cluster& cluster, const sim::Collect
     shape.kind = kind;
     shape.bytes = bytes;
     CollectiveRow row{.bytes = bytes};
-    row.count = bytes.value / 4 / (by_parts(kind) ? group.ranks : 1);
+    row.count = bytes.value / least_size(kind, group.ranks).value;
     row.plan = plan_collective(cluster, shape);
     // Bytes by ns are GB/s.
     row.algbw = static_cast<double>(bytes.value) / static_cast<double>(row.plan.time);

@@ -23,6 +23,9 @@ Result<Bytes> parse_size(const char* option, std::string_view text);
 /// "32K"; bytes if nothing else is exact.
 std::string short_size(Bytes bytes);
 
+/// The fewest bytes of that collective among so many ranks: a float32 of each that gives a part.
+Bytes least_size(OpKind kind, Index ranks);
+
 struct CollectiveRow {
   Bytes bytes{};
   std::int64_t count = 0;  // float32 elements a rank gives, as nccl-tests count them

@@ -25,7 +25,7 @@ void add_engine_options(CLI::App& command, EngineOptions& o) {
       .add_option("--lora", o.lora,
                   "Trains small matrices beside linear layers, and nothing else: "
                   "rank=8,alpha=32,target=q_proj,v_proj; all-linear: all of blocks; base=nf4: "
-                  "beside weights of 4 bit (QLoRA)")
+                  "beside weights of 4 bit (QLoRA); dropout=0.1: of what they are given")
       ->default_str("")
       ->group(training_options().title);
   for (const Option& option : training_options().options) {

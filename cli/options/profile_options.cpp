@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cli/command.h"
+
 namespace tessera::cli {
 
 void add_profile_options(CLI::App& command, ProfileOptions& o) {
@@ -36,6 +38,49 @@ void add_profile_options(CLI::App& command, ProfileOptions& o) {
       ->default_str("")
       ->group(stack);
   command.add_flag("--no-dropout", o.no_dropout, "Train without dropout")->group(stack);
+}
+
+namespace {
+
+Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
+  if (profile.matmul_dtype != "bf16" || compute_dtype(scheme) != DType::float32) return {};
+  return refused(
+      "--matmul-dtype bf16 means nothing where parameters are float32: add "
+      "--param-dtype bf16, or leave it out");
+}
+
+// It computes in one way, and plans its bytes for that.
+Status check_program(const ProfileOptions& profile, const sim::StackProfile& stack) {
+  if (stack.program != sim::StackProfile::Program::train) return {};
+  for (const auto& [flag, given] : {std::pair("--attention-kernel", !profile.attention.empty()),
+                                    {"--loss", !profile.loss.empty()},
+                                    {"--allocator", !profile.allocator.empty()},
+                                    {"--matmul-dtype", !profile.matmul_dtype.empty()},
+                                    {"--no-dropout", profile.no_dropout}}) {
+    if (!given) continue;
+    return refused(
+        fmt::format("{} means nothing to profile {}, which is of tessera train as it is: "
+                    "leave it out",
+                    flag, stack.name));
+  }
+  return {};
+}
+
+Status check_dropout(const std::optional<LoraOptions>& lora, const sim::StackProfile& stack) {
+  if (!lora || lora->dropout == 0 || stack.dropout) return {};
+  return refused(fmt::format(
+      "--lora dropout means nothing where profile {} or --no-dropout trains without any: leave it "
+      "out",
+      stack.name));
+}
+
+}  // namespace
+
+Status check_software(const ProfileOptions& profile, const sim::StackProfile& stack,
+                      const Scheme& scheme, const std::optional<LoraOptions>& lora) {
+  TESSERA_TRY(check_program(profile, stack));
+  TESSERA_TRY(check_matmuls(profile, scheme));
+  return check_dropout(lora, stack);
 }
 
 std::vector<std::string> without_effect(const ProfileOptions& o, const Model& model) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "tessera/model.h"
+#include "tessera/lora.h"
+#include "tessera/scheme.h"
 #include "tessera/sim/stack_profile.h"
 
 namespace tessera::cli {
@@ -24,6 +26,10 @@ void add_profile_options(CLI::App& command, ProfileOptions& options);
 
 /// What of the options changes nothing about runs of `model`: sentences.
 std::vector<std::string> without_effect(const ProfileOptions& options, const Model& model);
+
+/// Fails: invalid_argument, naming an option that says what such a run cannot do.
+Status check_software(const ProfileOptions& options, const sim::StackProfile& stack,
+                      const Scheme& scheme, const std::optional<LoraOptions>& lora);
 
 /// Fails: as load_profile.
 Result<sim::StackProfile> resolve_profile(const ProfileOptions& options);

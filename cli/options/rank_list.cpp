@@ -18,8 +18,7 @@ bool parse(std::string_view text, Rank& value) {
 }  // namespace
 
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
-                                          Rank ranks, const std::vector<Rank>& slowest,
-                                          Ranges ranges) {
+                                          Rank ranks, const std::vector<Rank>& slowest) {
   const auto bad = [&](const std::string& why) {
     return Status(Code::invalid_argument, fmt::format("{} {}: {}", option, text, why));
   };
@@ -43,9 +42,8 @@ Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::
     if (!good || last < first) {
       return bad("give ranks and ranges such as 0-63,128, all or none");
     }
-    if (first >= ranks || (ranges == Ranges::whole && last >= ranks))
-      return bad(fmt::format("the run has only ranks 0 to {}", ranks - 1));
-    for (Rank rank = first; rank <= std::min(last, ranks - 1); ++rank) out.push_back(rank);
+    if (last >= ranks) return bad(fmt::format("the run has only ranks 0 to {}", ranks - 1));
+    for (Rank rank = first; rank <= last; ++rank) out.push_back(rank);
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());

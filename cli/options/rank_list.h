@@ -10,13 +10,9 @@
 
 namespace tessera::cli {
 
-enum class Ranges { as_far_as_there_are, whole };
-
-/// Ascending, without repeats. A single rank has to be there; a range may end beyond the last rank
-/// unless the list is of `Ranges::whole`. The word "slowest" stands for `slowest`, if there are
-/// any. Fails: invalid_argument, naming `option`.
+/// Ascending, without repeats. All have to be there. The word "slowest" stands for `slowest`, if
+/// there are any. Fails: invalid_argument, naming `option`.
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
-                                          Rank ranks, const std::vector<Rank>& slowest = {},
-                                          Ranges ranges = Ranges::as_far_as_there_are);
+                                          Rank ranks, const std::vector<Rank>& slowest = {});
 
 }  // namespace tessera::cli

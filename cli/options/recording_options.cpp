@@ -17,7 +17,7 @@ void add_recording_options(CLI::App& command, RecordingOptions& options) {
       ->group(group);
 }
 
-Result<StepRange> parse_step_range(const std::string& text) {
+Result<StepRange> parse_step_range(const std::string& text, std::int64_t steps) {
   StepRange range;
   if (text == "all") return range;
   std::int32_t last = 0;
@@ -30,12 +30,17 @@ Result<StepRange> parse_step_range(const std::string& text) {
   const bool good = (single || (dash && second.ec == std::errc() && second.ptr == end)) &&
                     range.from >= 0 && last >= range.from &&
                     last < std::numeric_limits<std::int32_t>::max();
+  if (!good) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--record-steps {}: give steps such as 100-119, 7 or all; they count "
+                              "from 0",
+                              text));
+  }
   range.to = last + 1;
-  if (good) return range;
-  return Status(Code::invalid_argument,
-                fmt::format("--record-steps {}: give steps such as 100-119, 7 or all; they count "
-                            "from 0",
-                            text));
+  if (range.to <= steps) return range;
+  return Status(Code::invalid_argument, fmt::format("--record-steps {}: the run has only the steps "
+                                                    "0 to {}",
+                                                    text, steps - 1));
 }
 
 }  // namespace tessera::cli

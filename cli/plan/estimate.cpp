@@ -29,10 +29,6 @@ struct EstimateArguments {
   bool json = false;
 };
 
-// Stages 1 and 2 reduce to each rank by an operation of its own, so that time grows with the square
-// of the ranks: these take about a minute.
-constexpr Rank ranks_most = 1 << 15;
-
 constexpr const char* estimate_examples = R"(Examples:
   tessera estimate examples/models/llama-3-8b.json --nodes 8
   tessera estimate config.json --nodes 2 --checkpointing full --json
@@ -223,12 +219,7 @@ void print_json(const Model& model, const sim::Cluster& cluster, const std::vect
 Status estimate(const EstimateArguments& a) {
   TESSERA_ASSIGN(const Model model, load_model(a.model_path));
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(a.cluster, a.nodes));
-  if (cluster.ranks() > ranks_most) {
-    return refused(fmt::format(
-        "estimate simulates every rank of three stages, and {} are more than the {} that it takes: "
-        "give fewer nodes, as what a rank holds hardly changes beyond, or simulate one scheme",
-        cluster.ranks(), ranks_most));
-  }
+  TESSERA_TRY(sim::check_ranks(scheme_of(1), cluster.ranks()));
   TrainingOptions training;
   training.batch = a.batch;
   training.sequence_length = a.sequence_length;

@@ -42,7 +42,7 @@ struct SimulateArguments {
   double jitter = 0;
   std::vector<std::string> slow_ranks;
   std::vector<std::string> slow_links;
-  std::string record_ranks = "0-63,slowest";
+  std::optional<std::string> record_ranks;
   RecordingOptions recording;
   std::string output;
   std::optional<ScratchFolder> scratch;  // of an output that nobody wants to keep
@@ -56,7 +56,9 @@ struct SimulateArguments {
 constexpr double slow_factor_min = 0.01;
 constexpr double slow_factor_max = 1000;
 
-// The word "slowest" stands for so many ranks.
+// Where nobody says which, the first so many ranks are recorded, and those that the word "slowest"
+// stands for.
+constexpr Rank ranks_recorded = 64;
 constexpr Rank slowest_recorded = 4;
 
 constexpr const char* simulate_examples = R"(Examples:
@@ -115,17 +117,15 @@ Result<sim::SimulateOptions> simulate_options(const SimulateArguments& arguments
   TESSERA_ASSIGN(options.slow_links,
                  slow_ones("--slow-link", "NODE", &sim::SlowLink::node, arguments.slow_links));
   options.seed = arguments.seed;
+  const Rank ranks = options.cluster.ranks();
   TESSERA_ASSIGN(options.recorded_ranks,
-                 parse_rank_list("--record-ranks", arguments.record_ranks, options.cluster.ranks(),
-                                 sim::slowest_ranks(options, slowest_recorded)));
+                 parse_rank_list("--record-ranks",
+                                 arguments.record_ranks.value_or(fmt::format(
+                                     "0-{},slowest", std::min(ranks, ranks_recorded) - 1)),
+                                 ranks, sim::slowest_ranks(options, slowest_recorded)));
   options.jitter = arguments.jitter;
   options.steps = arguments.steps;
-  TESSERA_TRY(apply(arguments.recording, options));
-  if (options.recorded_from >= options.steps) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--record-steps {}: the run has only the steps 0 to {}",
-                              arguments.recording.steps, options.steps - 1));
-  }
+  TESSERA_TRY(apply(arguments.recording, options.steps, options));
   options.scheme = training.scheme;
   options.training = training.training;
   options.version = version();
@@ -139,13 +139,6 @@ struct Prepared {
   std::vector<std::string> warnings;
 };
 
-Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
-  if (profile.matmul_dtype != "bf16" || compute_dtype(scheme) != DType::float32) return {};
-  return refused(
-      "--matmul-dtype bf16 means nothing where parameters are float32: add "
-      "--param-dtype bf16, or leave it out");
-}
-
 Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(arguments.cluster, arguments.nodes));
   TESSERA_ASSIGN(const sim::StackProfile stack, resolve_profile(arguments.profile));
@@ -154,7 +147,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
     engine.scheme.param_dtype = "float32";  // as tessera train has it where nothing is said
   }
   TESSERA_ASSIGN(Training training, resolve(engine, cluster.ranks()));
-  TESSERA_TRY(check_matmuls(arguments.profile, training.scheme));
+  TESSERA_TRY(check_software(arguments.profile, stack, training.scheme, training.lora));
   TESSERA_ASSIGN(sim::SimulateOptions options,
                  simulate_options(arguments, cluster, stack, training));
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
@@ -372,6 +365,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--record-ranks", arguments->record_ranks,
                    "Ranks with spans and memory samples: 0-63, 0,8,slowest, all, none")
+      ->default_str(fmt::format("0-{},slowest", ranks_recorded - 1))
       ->group(output);
   add_recording_options(*command, arguments->recording);
   command->add_flag("--json", arguments->json, "Print the report as JSON")->group(output);

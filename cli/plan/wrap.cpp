@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -94,10 +95,30 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
   return {};
 }
 
+// Classes that were named and are none of the model's; the defaults are PyTorch's own.
+std::vector<std::string> unknown_classes(const WrapArguments& a, const CLI::App& command,
+                                         const Model& model) {
+  std::vector<std::string> out;
+  for (const auto& [option, names] :
+       {std::pair("--force-leaf", &a.force_leaf), {"--exclude", &a.exclude}}) {
+    if (command.count(option) == 0) continue;
+    for (const std::string& name : set_of(*names)) {
+      const bool known = std::any_of(model.modules.begin(), model.modules.end(),
+                                     [&](const Module& m) { return m.class_name == name; });
+      if (known) continue;
+      out.push_back(fmt::format("{} {} changes nothing: {} has no module of that class", option,
+                                name, model.name));
+    }
+  }
+  return out;
+}
+
 Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   TESSERA_TRY(check_options(a, command));
+  TESSERA_TRY(check_not_empty(command));
   TESSERA_ASSIGN(const Model model, load_model(a.model_path));
   print_warnings(model_warnings(a.model_path, model));
+  print_warnings(unknown_classes(a, command, model));
   for (const std::string& name : a.ignored_parameters) {
     if (!model.find_module(name).valid()) continue;
     return Status(Code::invalid_argument,
@@ -115,7 +136,10 @@ Status print_wrap(const WrapArguments& a, const CLI::App& command) {
   TESSERA_ASSIGN(const WrapPlan plan, made);
   TESSERA_ASSIGN(WrapSizes sizes, sizes_of(model, plan, sharding));
   sizes.policy = a.plan.empty() ? a.policy : a.plan;
-  if (!a.write_plan.empty()) TESSERA_TRY(write_text_file(a.write_plan, to_json(plan, model)));
+  if (!a.write_plan.empty()) {
+    TESSERA_TRY(check_overwrites("--write-plan", a.write_plan, "wrap plan", "\"tessera_plan\""));
+    TESSERA_TRY(write_text_file(a.write_plan, to_json(plan, model)));
+  }
   const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   fmt::print("{}", a.json ? wrap_json(sizes) + "\n" : wrap_text(sizes, bold));
   return {};

@@ -229,12 +229,7 @@ Status check_flags(const TrainArguments& a) {
   const bool validates = a.validation.wanted();
   const bool falls = a.schedule != "constant";
   const bool traces = !a.trace.empty();
-  TESSERA_ASSIGN(const StepRange recorded, parse_step_range(a.recording.steps));
-  if (recorded.from >= a.steps) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--record-steps {}: the run has only the steps 0 to {}",
-                              a.recording.steps, a.steps - 1));
-  }
+  TESSERA_TRY(parse_step_range(a.recording.steps, a.steps).status());
   return check_acting(
       *a.command, {{"--save-every", saves, "without --save"},
                    {"--keep", saves, "without --save"},
@@ -264,6 +259,10 @@ Status check_kept(const Training& training) {
     return refused(
         "--offload-activations is for simulate and ops: training keeps activations where it "
         "computes");
+  }
+  if (training.lora && training.lora->dropout > 0) {
+    return refused(
+        "--lora dropout is for simulate and ops: training gives adapters all of their inputs");
   }
   if (!training.lora || !training.lora->packed) return {};
   return refused(

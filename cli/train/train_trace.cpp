@@ -87,7 +87,7 @@ TraceRun trace_run(const TrainArguments& a, const TrainRun& run, const Launch& l
     out.recorded_ranks.resize(static_cast<std::size_t>(ranks));
     std::iota(out.recorded_ranks.begin(), out.recorded_ranks.end(), 0);
   }
-  static_cast<void>(apply(a.recording, out));  // was checked with the other flags
+  static_cast<void>(apply(a.recording, a.steps, out));  // was checked with the other flags
   return out;
 }
 

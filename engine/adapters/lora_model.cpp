@@ -141,11 +141,27 @@ class AdapterInsertion {
     const auto rank = static_cast<double>(options_.rank);
     ModuleCost& cost = out_.modules[runs.index()].cost;
     cost.matmul_flops.linear += 2 * rank * static_cast<double>(in + out);
-    cost.elementwise_bytes.linear += activation_element * 2 * static_cast<double>(out);
+    cost.elementwise_bytes.linear += moved(static_cast<double>(in), static_cast<double>(out));
     cost.activation_bytes.linear += activation_element * rank;
-    cost.kernels += 3;
+    cost.kernels += options_.packed ? 5 : 4;
+    if (options_.dropout > 0) {  // a mask of bytes, and a copy that is kept for backward
+      cost.activation_bytes.linear += (activation_element + 1) * static_cast<double>(in);
+      ++cost.kernels;
+    }
     cost.linears.push_back({in, options_.rank});
     cost.linears.push_back({options_.rank, out});
+  }
+
+  // Bytes by kernels of their own (PEFT, tuners/lora/layer.py and bnb.py). Forward scales and adds
+  // what the adapter returns, and copies what a 4-bit matrix does before; backward scales, and adds
+  // the gradient of x to that of the matrix. As backward is counted twice as much as forward, both
+  // together are right.
+  double moved(double in, double out) const {
+    const double scales = 2 * out, adds = 3 * out, copies = options_.packed ? 2 * out : 0;
+    const double forward = activation_element * (scales + adds + copies);
+    const double backward = activation_element * (scales + 3 * in);
+    const double masks = options_.dropout > 0 ? 2 * (2 * activation_element + 1) * in : 0;
+    return (forward + backward + masks) / 3;
   }
 
   void note() {

@@ -19,7 +19,8 @@ bool is_number(std::string_view text, T& value) {
 Status wrong_part(std::string_view part) {
   return Status(
       Code::invalid_argument,
-      fmt::format("lora: '{}' is none of rank=8, alpha=32, target=q_proj,v_proj and base=nf4",
+      fmt::format("lora: '{}' is none of rank=8, alpha=32, target=q_proj,v_proj, dropout=0.1 and "
+                  "base=nf4",
                   part));
 }
 
@@ -51,6 +52,12 @@ Result<LoraOptions> parse_lora(std::string_view text) {
       if (!is_number(value, options.alpha)) return wrong_part(part);
       targets = false;
       continue;
+    } else if (key == "dropout") {
+      const bool share =
+          is_number(value, options.dropout) && options.dropout >= 0 && options.dropout < 1;
+      if (!share) return wrong_part(part);
+      targets = false;
+      continue;
     } else if (key == "base") {
       if (value != "nf4") return wrong_part(part);
       options.packed = true;
@@ -72,8 +79,10 @@ Result<LoraOptions> parse_lora(std::string_view text) {
 }
 
 std::string to_text(const LoraOptions& options) {
-  return fmt::format("rank={},alpha={},target={}{}", options.rank, options.alpha,
-                     fmt::join(options.targets, ","), options.packed ? ",base=nf4" : "");
+  const std::string dropout =
+      options.dropout > 0 ? fmt::format(",dropout={}", options.dropout) : "";
+  return fmt::format("rank={},alpha={},target={}{}{}", options.rank, options.alpha,
+                     fmt::join(options.targets, ","), dropout, options.packed ? ",base=nf4" : "");
 }
 
 }  // namespace tessera

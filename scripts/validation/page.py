@@ -36,7 +36,7 @@ error = simulated / measured - 1.
 
 **In-sample:** no row has a number of its own in the program, but the numbers of the profiles `mosaic`, `deepspeed`, `megatron`, `torchtitan`, `fused` and of the clusters were fitted on these rows or on a part of them.
 *Left out* is the 9-in-10 error where each system (GPU and model) is scaled by the one factor that fits all other systems: it shows how far systems of a family differ among each other, not how far a stack is off that nobody measured.
-*Order* is Kendall's tau of step times (1: all pairs of rows are in the measured order).
+*Order* is Kendall's tau of step times (1: all pairs of rows are in the measured order; rows that are one simulation are no pair).
 """
 
 

@@ -190,8 +190,8 @@ def adapted(line):
                profile="eager", cluster=cluster, ranks=gpus, model=llama(dims, length),
                seconds=float(line["step_time_s"]),
                options=["--scheme", scheme, *dtypes, "--lora",
-                        "rank=64,alpha=16,target=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj"
-                        + base, "--batch", batch, "--sequence-length", length,
+                        "rank=64,alpha=16,target=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj,"
+                        "dropout=0.1" + base, "--max-grad-norm", 0.3, "--batch", batch, "--sequence-length", length,
                         "--checkpointing", "full"]
                + (["--offload-params"] if line["offload"] else []))
 

@@ -29,7 +29,7 @@ TEST_CASE("a trace is made again byte for byte, whatever became of the files", "
       "--scheme fully_shard --wrap GPT2MLP --ignore-parameters h.1.ln_1.weight",
       "--scheme hybrid_shard --shard-group 2 --forward-prefetch --accumulation 2 --no-sync",
       "--scheme replicate --ignore-modules h.1 --comm-hook powersgd --no-init-sync --nodes 2",
-      "--scheme sharded_data_parallel --process-groups '0 1,3 2' --broadcast-dtype bf16",
+      "--scheme sharded_data_parallel --process-groups '0 1,3 2,4 5,6 7' --broadcast-dtype bf16",
       "--scheme zero1 --reduce-bucket 1000 --passes eval,train,train,step --record-ranks 1,5-6",
       "--nodes 2 --slow-link 1:1.5 --scheme fully_shard --shard-group 8",
       "--nodes 16 --record-ranks 0,slowest --record-steps 1 --no-record-memory",

@@ -87,7 +87,12 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
   check_refused("ops " + tiny + " --ranks 0", "--ranks: '0' is out of range, choose 1 to");
   check_refused("ops " + tiny + " --ranks -2", "--ranks: '-2' is out of range");
   check_refused("ops " + tiny + " --steps 0", "--steps: ");
-  check_refused(simulate_tiny + "--nodes 1.5", "--nodes");
+  check_refused(simulate_tiny + "--nodes 1.5",
+                "--nodes: '1.5' is no whole number, choose 1 to 1000000; see tessera simulate");
+  check_refused("wrap " + tiny + " --ranks 1.5", "--ranks: '1.5' is no whole number, choose 1 to");
+  check_refused(simulate_tiny + "--json=maybe", "--json takes no value, and is given 'maybe'");
+  check_refused(simulate_tiny + "--nodes 1 --nodes 2", "--nodes is given 2 times: give it once");
+  check_refused(simulate_tiny + "--nodes", "--nodes is given no value: add one");
   check_refused(simulate_tiny + "--seed -1", "--seed: '-1' is out of range");
   for (const std::string value : {"1.5", "1", "-0.1", "nan", "inf", "much"}) {
     check_refused(simulate_tiny + "--jitter " + value, "choose 0 to 0.99");
@@ -116,11 +121,13 @@ TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--slow-link 1:2", "nodes are 0 to 0");
   check_refused(simulate_tiny + "--record-ranks 5-2", "--record-ranks 5-2");
   check_refused(simulate_tiny + "--record-ranks 8", "only ranks 0 to 7");
+  check_refused(simulate_tiny + "--record-ranks 0-99", "--record-ranks 0-99: the run has only");
   for (const std::string text : {"5-2", "-1", "1-", "x", "1-2-3", "3000000000"}) {
     check_refused(simulate_tiny + "--record-steps '" + text + "'", "--record-steps " + text + ": ");
   }
   check_refused(simulate_tiny + "--record-steps ''", "--record-steps is given nothing");
   check_refused(simulate_tiny + "--record-steps 100", "the run has only the steps 0 to ");
+  check_refused(simulate_tiny + "--record-steps 0-99", "--record-steps 0-99: the run has only the");
 }
 
 TEST_CASE("choices that do not exist are refused", "[cli]") {

@@ -101,6 +101,12 @@ TEST_CASE("what no collective is called is refused", "[cli][collective]") {
   check_refusal("collective xyzzy", "choose all, all_gather, ");
   check_refusal("collective all --sizes 1X", "'1X' is no size");
   check_refusal("collective all --sizes 0", "'0' is no size");
+  check_refusal("collective all_gather --sizes 3,31",
+                "--sizes: all_gather among 8 ranks has at least 32 bytes, a float32 of each");
+  const ProgramRun few = run_tessera("collective all_gather --sizes 16,64 --json");
+  CHECK(few.messages.find("at least 32 bytes, a float32 of each: smaller sizes are left out") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(few.output)["rows"].size() == 1);
   check_refusal("collective all --sizes 1M,", "'' is no size");
   check_refusal("collective all --sizes 9999999T", "is no size");
   check_refusal("collective all --sizes 1G:1M", "1M is less than 1G");

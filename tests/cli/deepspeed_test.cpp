@@ -77,6 +77,7 @@ TEST_CASE("estimate shows formulas beside what is simulated", "[cli]") {
     }
     CHECK(sum == seen["total_bytes"]);
     CHECK(seen["total_bytes"] > stage["paper_bytes"]);  // as users of the estimators report
+    CHECK(contains(stage["validated"]["memory"]["text"], "peak memory"));
   }
   CHECK(json["stages"][0]["deepspeed_bytes"].is_null());
   CHECK(contains(run_tessera("estimate " + tiny).output, "DeepSpeed 0.19 says"));
@@ -86,7 +87,7 @@ TEST_CASE("estimate refuses more ranks than it would answer for in minutes", "[c
   const ProgramRun run =
       run_tessera("estimate '" + example_model("gpt-tiny") + "' --nodes 1000000");
   CHECK(run.exit_code == 2);
-  CHECK(contains(run.messages, "8000000 are more than the 32768 that it takes"));
+  CHECK(contains(run.messages, "8000000 ranks: zero1 is simulated for at most 32768"));
 }
 
 TEST_CASE("estimate says what does not fit a GPU, and takes no sequences that a model does not",

@@ -33,6 +33,9 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
   CHECK(unrecorded.exit_code == 2);
   CHECK(unrecorded.messages.find("--no-record-memory means nothing without --output") !=
         std::string::npos);
+  check_idle("--scheme replicate --process-groups '0 1,2 3'",
+             "process_groups: ranks 4-7 are in no group and would do nothing");
+  check_idle("--no-dropout --lora rank=4,dropout=0.1", "--lora dropout means nothing where");
   check_idle("--recompute norm,norm", "--recompute 'norm': named twice");
   check_idle("--max-grad-norm 1e-300", "max_grad_norm: what is so near to 0 would be taken as 0");
   check_idle("--matmul-dtype bf16 --param-dtype float32", "--matmul-dtype bf16 means nothing");
@@ -60,6 +63,29 @@ TEST_CASE("options of software that a model has no use for are named", "[cli]") 
   const std::string used =
       said("gpt2", "--no-dropout --loss fused --attention-kernel unfused --matmul-dtype fp8");
   CHECK(used.find("changes nothing") == std::string::npos);
+}
+
+TEST_CASE("options of schemes that a model has no use for are named", "[cli]") {
+  const auto said = [](const std::string& options) {
+    return run_tessera(simulate_gpt + options).messages;
+  };
+  const std::string sizes = "--scheme zero3 --module-granularity ";
+  CHECK(said(sizes + "100")
+            .find("module_granularity 100: no module has so few elements per module "
+                  "in it, so none is gathered as a whole; the fewest are ") != std::string::npos);
+  CHECK(said(sizes + "1000000").find("module_granularity") == std::string::npos);
+  for (const std::string scheme : {"replicate", "sharded_data_parallel"}) {
+    CAPTURE(scheme);
+    CHECK(said("--scheme " + scheme + " --no-broadcast-buffers")
+              .find("broadcast_buffers is off, which changes nothing: gpt-tiny has no buffers") !=
+          std::string::npos);
+    CHECK(said("--scheme " + scheme).find("broadcast_buffers") == std::string::npos);
+  }
+}
+
+TEST_CASE("more ranks than can be simulated are refused at once", "[cli]") {
+  check_idle("--nodes 1000000", "8000000 ranks: fully_shard is simulated for at most 4194304");
+  check_idle("--nodes 4097 --scheme zero1", "32776 ranks: zero1 is simulated for at most 32768");
 }
 
 TEST_CASE("without --output a simulated run is reported, and nothing stays", "[cli]") {

@@ -107,6 +107,13 @@ TEST_CASE("passes that make no sense are refused by name", "[cli][errors]") {
     CHECK(run.exit_code == 2);
     CHECK(run.messages.find(part) != std::string::npos);
   }
+  for (const std::string idle : {"step", "forward,forward,step", "eval,summon,step"}) {
+    const ProgramRun untrained =
+        run_tessera("simulate '" + example_model("gpt-tiny") + "' -q --passes " + idle);
+    INFO(idle << untrained.messages);
+    CHECK(untrained.exit_code == 2);
+    CHECK(untrained.messages.find("none of the passes trains") != std::string::npos);
+  }
   const ProgramRun simulated =
       run_tessera("simulate '" + example_model("net3") +
                   "' --scheme zero3 --passes train,step,train -q -o passes.tessera");

@@ -11,13 +11,12 @@ TEST_CASE("rank lists are ascending and without repeats", "[cli]") {
   CHECK(*parse_rank_list("--r", "5,1-3,2", 8) == Ranks{1, 2, 3, 5});
   CHECK(*parse_rank_list("--r", "all", 3) == Ranks{0, 1, 2});
   CHECK(*parse_rank_list("--r", "none", 3) == Ranks{});
-  CHECK(*parse_rank_list("--r", "0-63", 2) == Ranks{0, 1});
   CHECK(*parse_rank_list("--r", "slowest,0-2", 9, {1, 7}) == Ranks{0, 1, 2, 7});
 }
 
 TEST_CASE("rank lists that make no sense are refused", "[cli]") {
   for (const char* text : {"", ",", "1,", "-1", "1-", "2-1", "a", "1-2-3", "0x1", " 1", "8",
-                           "99999999999", "slowest"}) {
+                           "99999999999", "0-8", "slowest"}) {
     CAPTURE(text);
     const auto ranks = parse_rank_list("--r", text, 8);
     REQUIRE_FALSE(ranks.ok());

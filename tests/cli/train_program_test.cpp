@@ -86,6 +86,10 @@ TEST_CASE("what a training program has not is refused of its simulation", "[cli]
   CHECK(refused("--checkpointing operators").find("choose full or none") != std::string::npos);
   CHECK(refused("--optimizer-dtype int8").find("float32") != std::string::npos);
   CHECK(refused("--recompute norm --param-dtype bf16").find("leave norm out") != std::string::npos);
+  for (const std::string flag : {"--attention-kernel unfused", "--loss chunked",
+                                 "--allocator pytorch", "--matmul-dtype bf16", "--no-dropout"}) {
+    CHECK(refused(flag).find("means nothing to profile train") != std::string::npos);
+  }
   CHECK(refused("--optimizer-states 1").find("keeps 2") != std::string::npos);
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("wrap: policies", "[cli][wrap]") {
   CHECK(count(llama + " --policy class --class LlamaDecoderLayer") == 33);
   CHECK(count(llama + " --policy transformer --class LlamaDecoderLayer,LlamaMLP") == 65);
   CHECK(count(llama + " --policy size --min-params 200000000") == 35);  // embedding, head
-  CHECK(count(llama + " --policy size --min-params 200000000 --force-leaf ModuleList,none") < 35);
+  CHECK(count(llama + " --policy size --min-params 200000000 --force-leaf ModuleList") < 35);
   CHECK(count(llama + " --policy always") > 200);
   CHECK(wrap_json(llama + " --policy size --exclude none --min-params 8000000000")["warnings"]
             .size() == 1);
@@ -120,6 +120,33 @@ TEST_CASE("wrap: shared and frozen parameters are shown", "[cli][wrap]") {
   CHECK(root.output.find("warning: unit of the root mixes trained") != std::string::npos);
   check_refused(model + " --policy class --class Net --layout flat", "unit of the root mixes");
   check_refused(model + " --policy class --class Tower", "a.norm and b.norm are one module");
+}
+
+TEST_CASE("wrap: classes that a model has not are named", "[cli][wrap]") {
+  const auto said = [](const std::string& options) {
+    return run_tessera("wrap " + tiny + " --policy size --min-params 100 " + options).messages;
+  };
+  CHECK(
+      said("--force-leaf Linaer").find("--force-leaf Linaer changes nothing: tiny has no module") !=
+      std::string::npos);
+  CHECK(said("--exclude Nope").find("--exclude Nope changes nothing") != std::string::npos);
+  CHECK(said("--exclude none --force-leaf Linear").empty());
+  CHECK(said("").empty());
+}
+
+TEST_CASE("wrap: a plan is written over a plan, and over nothing else", "[cli][wrap]") {
+  const auto text_of = [](const std::string& name) {
+    std::ifstream file(run_folder() + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (int k = 0; k < 2; ++k) {
+    CHECK(run_tessera("wrap " + tiny + " --write-plan written.json").exit_code == 0);
+  }
+  std::ofstream(run_folder() + "notes.md") << "mine";
+  check_refused(tiny + " --write-plan notes.md",
+                "--write-plan notes.md: exists and is no wrap plan: choose another name");
+  CHECK(text_of("notes.md") == "mine");
+  check_refused(tiny + " --write-plan ''", "--write-plan is given nothing");
 }
 
 TEST_CASE("wrap: requests that make no sense are refused", "[cli][wrap]") {

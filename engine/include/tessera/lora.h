@@ -30,12 +30,14 @@ struct LoraOptions {
   /// QLoRA (Dettmers et al., arXiv 2305.14314): frozen matrices of blocks are kept as 4-bit numbers
   /// with a float32 scale for every 64, and become 16-bit ones whenever they are multiplied.
   bool packed = false;
+  /// Of what adapters are given: costs of simulated runs. Training with real numbers has none.
+  double dropout = 0;
 
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-/// "rank=8,alpha=32,target=q_proj,v_proj,base=nf4"; r is rank. Fails: invalid_argument, naming the
-/// part.
+/// "rank=8,alpha=32,target=q_proj,v_proj,dropout=0.1,base=nf4"; r is rank. Fails: invalid_argument,
+/// naming the part.
 Result<LoraOptions> parse_lora(std::string_view text);
 /// As parse_lora reads it.
 std::string to_text(const LoraOptions& options);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/no_buffers.h"
 #include "engine/schemes/replicate/replicate_engine.h"
 
 namespace tessera {
@@ -80,16 +81,20 @@ Status ReplicateEngine::add_parameters() {
 }
 
 std::vector<std::string> ReplicateEngine::warnings() const {
-  if (options_.own_dtypes) return {};
+  std::vector<std::string> out;
   for (const Parameter& p : model_.parameters) {
     const Parameter& first = model_.parameters.front();
-    if (p.dtype == first.dtype) continue;
-    return {fmt::format(
+    if (options_.own_dtypes || p.dtype == first.dtype) continue;
+    out.push_back(fmt::format(
         "{} is {} and {} is {}: here both are {}; own_dtypes keeps them, as DDP "
         "does",
-        first.name, name_of(first.dtype), p.name, name_of(p.dtype), name_of(options_.dtype))};
+        first.name, name_of(first.dtype), p.name, name_of(p.dtype), name_of(options_.dtype)));
+    break;
   }
-  return {};
+  if (!options_.broadcast_buffers && buffer_views().empty()) {
+    out.push_back(no_buffers_to_broadcast(model_));
+  }
+  return out;
 }
 
 Status ReplicateEngine::add_buffers() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "engine/base/no_buffers.h"
 #include "engine/schemes/sharded_data_parallel/owner_engine.h"
 #include "tessera/assert.h"
 
@@ -104,6 +105,11 @@ Status OwnerEngine::add_buffers() {
   init.writes = buffer_views();
   if (init.writes.empty()) return {};
   return submit(compute_, cause("root", Reason::none), std::move(init)).status();
+}
+
+std::vector<std::string> OwnerEngine::warnings() const {
+  if (options_.broadcast_buffers || !buffer_views().empty()) return {};
+  return {no_buffers_to_broadcast(model_)};
 }
 
 // One flat buffer per owner and dtype; values that exist move there.

@@ -96,6 +96,7 @@ class OwnerEngine final : public EngineBase, public ShardedDataParallel {
   Status clip_grad_norm(float max_norm, double norm_type,
                         const std::function<void(Rank, float)>& total) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> warnings() const override;
   std::vector<std::string> notation(const Recording& recording) const override {
     return to_fairscale_notation(recording);
   }

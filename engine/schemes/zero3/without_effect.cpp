@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace tessera {
 namespace {
@@ -39,6 +40,20 @@ std::string idle_prefetch(const Zero3Options& o) {
       "prefetch_bucket {}: the strict policy gathers ahead what the live budget has room for, and "
       "only asks whether it is 0",
       o.prefetch_bucket.value);
+}
+
+std::string idle_granularity(const Zero3Parts& parts) {
+  const Numel asked = parts.facts.options.module_granularity;
+  const Numel finest = parts.leaves.finest();
+  if (asked == Numel{0} || finest <= asked) return "";
+  if (finest == Numel{std::numeric_limits<std::int64_t>::max()}) {
+    return fmt::format("module_granularity {}: no module has modules in it that it could gather",
+                       asked.value);
+  }
+  return fmt::format(
+      "module_granularity {}: no module has so few elements per module in it, so none is gathered "
+      "as a whole; the fewest are {}",
+      asked.value, finest.value);
 }
 
 // A ratio counts whole groups.
@@ -79,6 +94,7 @@ std::vector<std::string> without_effect(const Zero3Parts& parts) {
                     parts.facts.ranks));
   }
   all.push_back(idle_prefetch(parts.facts.options));
+  all.push_back(idle_granularity(parts));
   std::erase(all, "");
   return all;
 }

@@ -67,6 +67,35 @@ TEST_CASE("inputs of frozen matrices are not kept", "[stack][lora]") {
   CHECK(both - attention > inner);
 }
 
+TEST_CASE("what an adapter returns is scaled and added, and what it is given may be dropped",
+          "[stack][lora]") {
+  const auto cost_of = [](const Model& model) {
+    ModuleCost all;
+    for (const ModuleId id : model.forward) {
+      const ModuleCost& cost = model.module(id).cost;
+      all.elementwise_bytes = all.elementwise_bytes + cost.elementwise_bytes;
+      all.kernels += cost.kernels;
+    }
+    return all;
+  };
+  const ModuleCost plain = cost_of(base());
+  const ModuleCost added = cost_of(with("rank=8,target=up_proj"));
+  const ModuleCost copied = cost_of(with("rank=8,target=up_proj,base=nf4"));
+  const ModuleCost dropped = cost_of(with("rank=8,target=up_proj,dropout=0.1"));
+  // Of two layers' outputs and inputs, forward and backward together, which is three times forward.
+  const double outputs = 2 * 24576.0, inputs = 2 * 8192.0;
+  const auto moved = [](const ModuleCost& cost) { return 3 * cost.elementwise_bytes.linear; };
+  CHECK(moved(added) - moved(plain) == Approx(14 * outputs + 6 * inputs));
+  CHECK(moved(copied) - moved(added) == Approx(4 * outputs));
+  CHECK(moved(dropped) - moved(added) == Approx(10 * inputs));
+  CHECK(added.kernels - plain.kernels == 2 * 4);
+  CHECK(copied.kernels - added.kernels == 2);
+  CHECK(dropped.kernels - added.kernels == 2);
+  CHECK(parse_lora("dropout=1").status().message().find("dropout=1") != std::string::npos);
+  CHECK(to_text(*parse_lora("rank=4,dropout=0.1,target=q_proj")) ==
+        "rank=4,alpha=16,target=q_proj,dropout=0.1");
+}
+
 TEST_CASE("a packed base holds a quarter and is unpacked whenever it is used", "[stack][lora]") {
   const Model packed = with("rank=8,target=q_proj,base=nf4");
   const ParameterId weight =

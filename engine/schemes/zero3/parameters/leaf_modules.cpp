@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 namespace tessera {
@@ -18,15 +19,16 @@ struct Content {
 };
 
 constexpr Numel leaf_most{1'000'000'000};  // larger ones would be gathered as a whole
+constexpr Numel never_fine{std::numeric_limits<std::int64_t>::max()};
 constexpr std::array<std::string_view, 6> containers = {
     "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Container"};
 
-// deepspeed parameter_offload.py: _get_granularity_recursively. Modules without modules below, and
-// those whose forward may never run, are never fine-grained. Children come behind their parents.
-std::vector<bool> fine_grained(const Model& model, Numel granularity) {
+// Elements per module in each: deepspeed parameter_offload.py: _get_granularity_recursively.
+// Modules without modules below, and those whose forward may never run, are never fine-grained.
+// Children come behind their parents.
+std::vector<Numel> grains(const Model& model) {
   const std::size_t modules = model.modules.size();
-  std::vector<bool> fine(modules, false);
-  if (granularity == Numel{0}) return fine;
+  std::vector<Numel> grain(modules, never_fine);
   std::vector<Content> below(modules);
   for (std::size_t m = modules; m-- > 0;) {
     const Module& module = model.modules[m];
@@ -36,14 +38,15 @@ std::vector<bool> fine_grained(const Model& model, Numel granularity) {
     const bool container =
         std::find(containers.begin(), containers.end(), module.class_name) != containers.end();
     if (all.numel > Numel{0} && (bottom || !container)) ++all.modules;
-    fine[m] = !bottom && !container && all.numel <= leaf_most &&
-              all.numel.value / all.modules <= granularity.value;
+    if (!bottom && !container && all.numel <= leaf_most) {
+      grain[m] = Numel{all.numel.value / all.modules};
+    }
     if (!module.parent.valid()) continue;
     Content& parent = below[module.parent.index()];
     parent.numel += all.numel;
     parent.modules += all.modules;
   }
-  return fine;
+  return grain;
 }
 
 bool is_named(const Module& module, std::string_view name) {
@@ -55,7 +58,8 @@ bool is_named(const Module& module, std::string_view name) {
 
 // Parents come before their children in the model, so what is around a module is known by then.
 Status LeafModules::find(const std::vector<std::string>& names, Numel granularity) {
-  const std::vector<bool> fine = fine_grained(model_, granularity);
+  const std::vector<Numel> grain = granularity > Numel{0} ? grains(model_) : std::vector<Numel>{};
+  finest_ = grain.empty() ? Numel{} : *std::min_element(grain.begin(), grain.end());
   const std::size_t modules = model_.modules.size();
   std::vector<bool> named(names.size(), false);
   leaf_.assign(modules, false);
@@ -68,7 +72,7 @@ Status LeafModules::find(const std::vector<std::string>& names, Numel granularit
       named[k] = true;
       leaf_[m] = !covered;
     }
-    if (fine[m]) leaf_[m] = !covered;
+    if (!grain.empty() && grain[m] <= granularity) leaf_[m] = !covered;
     const ModuleId self{static_cast<std::int32_t>(m)};
     around_.push_back(covered ? around(module.parent) : self);
   }

@@ -22,6 +22,8 @@ class LeafModules {
   /// per module (Zero3Options::module_granularity); of nested ones the outermost counts. Fails:
   /// invalid_argument, naming one that is no module.
   Status find(const std::vector<std::string>& names, Numel granularity = {});
+  /// Where a granularity was given: the fewest elements per module that any module has.
+  Numel finest() const { return finest_; }
 
   bool is_leaf(ModuleId module) const { return leaf_[index(module)]; }
   /// The leaf module around it, or itself.
@@ -42,6 +44,7 @@ class LeafModules {
   static std::size_t index(ModuleId id) { return id.index(); }
 
   const Model& model_;
+  Numel finest_{};
   // By ModuleId.
   std::vector<ModuleId> around_;
   std::vector<bool> leaf_;

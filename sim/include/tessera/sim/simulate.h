@@ -57,6 +57,10 @@ struct SimulateSummary {
   std::int64_t op_ranks = 0;
 };
 
+/// Fails: invalid_argument, if simulating so many ranks would take too long, or more memory than
+/// machines have. `simulate` asks, and who simulates several schemes may ask before.
+Status check_ranks(const Scheme& scheme, Rank ranks);
+
 /// Runs `steps` training steps of `model` on the simulated cluster. Calls sink->begin but not
 /// finish. Fails: invalid_argument (options), out_of_memory (ends_when_full), hazard (a fault of
 /// the schedule).
