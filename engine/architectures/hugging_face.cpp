@@ -263,7 +263,8 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   }
   config.take_null_as_false();
   const Choice choice = choose(architecture, config.text("model_type", ""));
-  TESSERA_TRY(check_nested(config, choice.found()));
+  const bool nested = choice.encoder != nullptr && choice.encoder->nested;
+  if (!nested) TESSERA_TRY(check_nested(config, choice.found()));
   if (!choice.found()) return unknown(source, key, architecture);
   check_type(config, choice, architecture);
   check_activations(config, choice.model_type());
@@ -276,7 +277,8 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
-  const bool guessed = choice.encoder != nullptr && !config.has("architectures");
+  const bool guessed =
+      choice.encoder != nullptr && !config.has("architectures") && choice.head != "ForCausalLM";
   if (guessed && words_of(choice.encoder->heads).size() > 1) {
     model->warnings.push_back(guessed_head(choice));
   }

@@ -35,6 +35,7 @@ TEST_CASE("models of published architectures have the parameters that transforme
     CHECK((model->warnings.empty() != wrapped || ties_anyway));
     if (!wrapped) families.insert(type);
   }
+  families.erase("gpt-sw3");  // another name of gpt2's
   const auto says = [&](const char* page, const std::string& words) {
     std::ifstream file(std::string(TESSERA_SOURCE_DIR) + page);
     const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -42,6 +43,48 @@ TEST_CASE("models of published architectures have the parameters that transforme
   };
   CHECK(says("/README.md", fmt::format("[{} families]", families.size())));
   CHECK(says("/docs/model-format.md", fmt::format("of {} families", families.size())));
+  const auto unknown = parse_model(R"({"model_type": "qwertz"})", "config.json");
+  const std::string message = unknown.status().message();
+  INFO(message);
+  CHECK(message.find(fmt::format("the {} families", families.size())) != std::string::npos);
+}
+
+TEST_CASE("a norm may add nothing to what it divides by, and less than nothing never",
+          "[model][errors]") {
+  for (const char* type : {"llama", "gpt2", "bert", "t5", "modernbert", "falcon_mamba"}) {
+    for (const char* key : {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps"}) {
+      const auto with = [&](const char* value) {
+        return parse_model(fmt::format(R"({{"model_type": "{}", "{}": {}}})", type, key, value),
+                           "config.json");
+      };
+      INFO(type << " " << key);
+      CHECK(with("0").ok());
+      CHECK(with("0.0").ok());
+      const auto negative = with("-1e-5");
+      CHECK((!negative.ok() || !negative->warnings.empty()));
+    }
+  }
+}
+
+TEST_CASE("latent attention has keys and values for every head, whatever the file says",
+          "[model][errors]") {
+  const auto with = [](const std::string& key) {
+    return test::require_value(parse_model(
+        R"({"model_type": "deepseek_v3", "num_attention_heads": 4, "num_hidden_layers": 2)" + key +
+            "}",
+        "config.json"));
+  };
+  const Model plain = with("");
+  CHECK(plain.warnings.empty());
+  CHECK(with(R"(, "num_key_value_heads": 4)").warnings.empty());
+  for (const char* heads : {"1", "3"}) {
+    const Model other = with(std::string(R"(, "num_key_value_heads": )") + heads);
+    REQUIRE(other.warnings.size() == 1);
+    CHECK(other.warnings[0].find("num_key_value_heads " + std::string(heads) + " is ignored") == 0);
+    CHECK(other.parameter_count() == plain.parameter_count());
+    CHECK(activation_bytes_per_sample(other, 1024, ActivationCheckpointing::none) ==
+          activation_bytes_per_sample(plain, 1024, ActivationCheckpointing::none));
+  }
 }
 
 TEST_CASE("a configuration of weights that fit nowhere, or that are not built, is refused",
