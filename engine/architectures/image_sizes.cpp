@@ -64,7 +64,7 @@ void read_rotary_image(JsonReader& config, ImageSizes& s) {
                           s.encoder.heads, s.encoder.head_dim));
 }
 
-void read_relative(JsonReader& config, ImageSizes& s) {
+void read_beit(JsonReader& config, ImageSizes& s) {
   s.biases = "q v o";
   s.mask = config.boolean("use_mask_token", false);
   s.places = config.boolean("use_absolute_position_embeddings", false);
@@ -126,7 +126,7 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
     return s;
   }
   if (kind.relative) {
-    read_relative(config, s);
+    read_beit(config, s);
     return s;
   }
   if (!kind.ratio && kind.pools) s.pooled = config.integer("pooler_output_size", 1, e.hidden);
