@@ -22,12 +22,13 @@ struct Gemma4Sizes {
   std::int64_t experts = 0, per_token = 0, expert_inner = 0;
   std::vector<BlockHeads> blocks = {};
   bool bias, keys_are_values, wide_at_end, tied, capped, causal;
+  bool last_changed = false;  // which layer_types says has a window
 };
 
 constexpr std::int64_t widest_heads = std::int64_t{1} << 40;
 
 // Each sixth block attends to all, unless `layer_types` says which; the last one always does.
-std::vector<bool> full_blocks(JsonReader& config, std::int64_t layers) {
+std::vector<bool> full_blocks(JsonReader& config, std::int64_t layers, bool& changed) {
   std::vector<bool> full;
   for (std::int64_t k = 0; k < layers; ++k) full.push_back((k + 1) % 6 == 0);
   if (config.has("layer_types")) {
@@ -44,6 +45,7 @@ std::vector<bool> full_blocks(JsonReader& config, std::int64_t layers) {
       }
     }
   }
+  changed = config.has("layer_types") && !full.back();
   full.back() = true;
   return full;
 }
@@ -153,7 +155,7 @@ Gemma4Sizes read_gemma4(JsonReader& config) {
   const std::int64_t wide = config.integer("global_head_dim", 1, 512);
   const std::int64_t global = config.integer("num_global_key_value_heads", 1, few);
   const bool single = config.has("per_layer_config");
-  for (const bool full : full_blocks(config, s.layers)) {
+  for (const bool full : full_blocks(config, s.layers, s.last_changed)) {
     const bool other = full && !single;
     s.blocks.push_back({other && s.keys_are_values ? global : few, other ? wide : narrow, full});
   }
@@ -306,7 +308,13 @@ class Gemma4Builder {
 }  // namespace
 
 Result<Model> gemma4_model(JsonReader& config, const std::string& head, const std::string& name) {
-  return built<Gemma4Builder>(config, head, name, read_gemma4(config));
+  const Gemma4Sizes sizes = read_gemma4(config);
+  TESSERA_ASSIGN(Model model, built<Gemma4Builder>(config, head, name, sizes));
+  if (sizes.last_changed) {
+    model.warnings.push_back(
+        "the last of layer_types is taken as full_attention, as transformers does");
+  }
+  return model;
 }
 
 }  // namespace tessera

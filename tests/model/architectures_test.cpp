@@ -30,7 +30,7 @@ TEST_CASE("models of published architectures have the parameters that transforme
     REQUIRE(model.ok());
     CHECK(model->parameter_count().value == row["parameters"].get<std::int64_t>());
     const auto type = row["config"]["model_type"].get<std::string>();
-    const bool ties_anyway = type.ends_with("t5");  // and says so
+    const bool ties_anyway = type.ends_with("t5");         // and says so
     const bool both = type == "clip" || type == "siglip";  // both parts are built
     const bool wrapped = row["config"].contains("text_config") && !both;
     CHECK((model->warnings.empty() != wrapped || ties_anyway));
@@ -64,6 +64,39 @@ TEST_CASE("a norm may add nothing to what it divides by, and less than nothing n
       const auto negative = with("-1e-5");
       CHECK((!negative.ok() || !negative->warnings.empty()));
     }
+  }
+}
+
+TEST_CASE("what a careless file says beside the model is named, or what the file is",
+          "[model][errors]") {
+  for (const auto& [text, part] :
+       {std::pair{R"({"architectures": ["LlamaModel", "GPT2Model"]})", "names 2 classes"},
+        {R"({"model_type": "gemma4_text", "num_hidden_layers": 2,
+             "layer_types": ["full_attention", "sliding_attention"]})",
+         "the last of layer_types"},
+        {R"({"model_type": "clip", "hidden_size": 64})", "hidden_size"}}) {
+    INFO(text);
+    const Model model = test::require_value(parse_model(text, "config.json"));
+    REQUIRE(model.warnings.size() == 1);
+    CHECK(model.warnings[0].find(part) != std::string::npos);
+  }
+  for (const auto& [text, part] :
+       {std::pair{R"({"peft_type": "LORA", "r": 8})", "an adapter's configuration"},
+        {R"({"weight_map": {}})", "an index of weights"},
+        {R"({"zero_optimization": {}})", "--deepspeed"},
+        {R"({"model_type": "clip", "text_config": [1]})", "text_config must be an object"},
+        {R"({"model_type": "clip", "vision_config": {"hiden_size": 9}})", "did you mean"},
+        {R"({"model_type": "clip", "text_config": {"model_type": "bert"}})", "clip_text_model"},
+        {R"({"model_type": "siglip", "text_config": {"projection_size": 5}})",
+         "projection_size 768"},
+        {R"({"model_type": "gemma4_text", "num_kv_shared_layers": 29})", "num_kv_shared_layers"},
+        {R"({"model_type": "gemma4_text", "enable_moe_block": true})", "num_experts is missing"},
+        {R"({"model_type": "gemma4_text", "per_layer_config": {"30": {}}})", "from 0 to 29"},
+        {R"({"model_type": "vit_mae", "mask_ratio": 1.5})", "from 0 to 1"}}) {
+    const auto model = parse_model(text, "config.json");
+    INFO(text << "\n" << model.status().message());
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.status().message().find(part) != std::string::npos);
   }
 }
 
