@@ -28,6 +28,7 @@ STACKS = dict(vocab_size=512, d_model=256, encoder_layers=4, decoder_layers=4, e
               decoder_attention_heads=4, encoder_ffn_dim=1024, decoder_ffn_dim=1024)
 IMAGE = dict(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024, image_size=128,
              patch_size=8)
+DINO = dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"}, mlp_ratio=4)
 SPEECH = dict(vocab_size=32, hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
               mask_time_prob=0.0, layerdrop=0.0)
 EXPERTS = dict(head_dim=64, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=128)
@@ -159,6 +160,26 @@ CASES = [
     ("dbrx", "DbrxForCausalLM", dict(vocab_size=512, d_model=256, n_heads=4, n_layers=6, max_seq_len=512,
      attn_config=dict(kv_n_heads=2, rope_theta=1e4, clip_qkv=8), ffn_config=dict(ffn_hidden_size=128,
      moe_num_experts=4, moe_top_k=2))),
+    ("dinov2_with_registers", "Dinov2WithRegistersForImageClassification", dict(DINO, num_register_tokens=4, num_labels=10)),
+    ("dinov2_with_registers", "Dinov2WithRegistersForImageClassification", dict(DINO, use_swiglu_ffn=True, num_labels=10)),
+    ("vit_msn", "ViTMSNForImageClassification", dict(IMAGE, num_labels=10)),
+    ("ijepa", "IJepaForImageClassification", dict(IMAGE, num_labels=10)),
+    ("dinov3_vit", "DINOv3ViTModel", dict(IMAGE, num_register_tokens=4)),
+    ("dinov3_vit", "DINOv3ViTModel", dict(IMAGE, use_gated_mlp=True)),
+    ("vit_mae", "ViTMAEForPreTraining", dict(IMAGE, decoder_hidden_size=128, decoder_num_hidden_layers=2,
+     decoder_num_attention_heads=4, decoder_intermediate_size=512)),
+    ("beit", "BeitForImageClassification", dict(IMAGE, use_relative_position_bias=True, num_labels=10)),
+    ("clip", "CLIPModel", dict(text_config=dict(ENCODER, max_position_embeddings=256, hidden_act="gelu", eos_token_id=2,
+     bos_token_id=1), vision_config=dict(IMAGE, hidden_act="gelu"))),
+    ("siglip", "SiglipModel", dict(text_config=dict(ENCODER, max_position_embeddings=256), vision_config=IMAGE)),
+    ("gemma4_text", "Gemma4ForCausalLM", dict(GROUPED, head_dim=64, global_head_dim=128, hidden_size_per_layer_input=32,
+     vocab_size_per_layer_input=512, num_kv_shared_layers=0)),
+    ("gemma4_text", "Gemma4ForCausalLM", dict(GROUPED, head_dim=64, global_head_dim=128, hidden_size_per_layer_input=0,
+     attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=4, top_k_experts=2,
+     moe_intermediate_size=128)),
+    ("gemma4_text", "Gemma4ForCausalLM", dict(GROUPED, head_dim=64, global_head_dim=64, hidden_size_per_layer_input=32,
+     layer_types=["sliding_attention", "full_attention"] * 3, vocab_size_per_layer_input=512, num_kv_shared_layers=2,
+     use_double_wide_mlp=True)),
 ]
 
 

@@ -58,6 +58,10 @@ SECOND = dict(mamba_n_heads=[8], mamba_d_head=["auto"], mamba_n_groups=[1, 2], m
               mamba_chunk_size=[24], mamba_proj_bias=FLAG, mamba_conv_bias=FLAG)
 DELTA = dict(head_dim=[16, 24], num_hidden_layers=[4], linear_num_key_heads=[2], linear_num_value_heads=[2, 4],
              linear_key_head_dim=[16, 32], linear_value_head_dim=[16, 24], full_attention_interval=[2, 4])
+CLIP_TEXT = [dict(vocab_size=96, hidden_size=64, intermediate_size=100, num_hidden_layers=layers, num_attention_heads=4,
+                  max_position_embeddings=24, eos_token_id=2, bos_token_id=1) for layers in (1, 2)]
+TOWER = [dict(hidden_size=96, intermediate_size=100, num_hidden_layers=layers, num_attention_heads=4, image_size=40,
+              patch_size=8) for layers in (2, 3)]
 # Models of more than text: (model type, class, type of the text part, its sizes); the language model counts.
 WRAPPED = [
     ("gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", dict(hidden_size=2560, intermediate_size=10240,
@@ -102,6 +106,7 @@ WRAPPED = [
     ("deepseek_vl", "DeepseekVLForConditionalGeneration", "llama", dict(hidden_size=2048, num_attention_heads=16)),
     ("deepseek_vl_hybrid", "DeepseekVLHybridForConditionalGeneration", "llama", dict()),
     ("janus", "JanusForConditionalGeneration", "llama", dict(hidden_size=2048, num_attention_heads=16)),
+    ("gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", dict(num_hidden_layers=6)),
     ("qwen3_asr", "Qwen3ASRForConditionalGeneration", "qwen3", dict()),
     ("kimi_k25", "Kimi_K25ForConditionalGeneration", "deepseek_v3", dict(num_hidden_layers=4)),
     ("qianfan_ocr", "QianfanOCRForConditionalGeneration", "qwen3", dict()),
@@ -558,6 +563,37 @@ ROWS = [
        use_swiglu_ffn=FLAG, **more)) for head, more in (("ForImageClassification", dict(num_labels=[5])), ("Model", {}))],
     *[(kind, prefix + head, dict(), dict(IMAGE, qkv_bias=FLAG, **more)) for kind, prefix in (("vit_msn", "ViTMSN"),
        ("ijepa", "IJepa")) for head, more in (("ForImageClassification", dict(num_labels=[5])), ("Model", {}))],
+    *[(kind, name, dict(), GROUPED) for kind, name in (("qwen2_vl_text", "Qwen2VLTextModel"), ("qwen2_5_vl_text",
+       "Qwen2_5_VLTextModel"), ("qwen3_vl_text", "Qwen3VLTextModel"))],
+    ("qwen3_vl_moe_text", "Qwen3VLMoeTextModel", dict(), dict(GROUPED, num_experts=[4, 6], num_experts_per_tok=[2],
+     moe_intermediate_size=[40, 56])),
+    ("vit_mae", "ViTMAEForPreTraining", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+     intermediate_size=4096), dict(IMAGE, qkv_bias=FLAG, decoder_hidden_size=[48, 64], decoder_num_hidden_layers=[1, 2],
+     decoder_num_attention_heads=[4], decoder_intermediate_size=[80], mask_ratio=[0.75, 0.5])),
+    ("vit_mae", "ViTMAEModel", dict(), dict(IMAGE, qkv_bias=FLAG, mask_ratio=[0.75, 0.6])),
+    *[("beit", "Beit" + head, dict(use_relative_position_bias=True), dict(IMAGE, use_mask_token=FLAG,
+       use_absolute_position_embeddings=FLAG, use_relative_position_bias=FLAG, use_shared_relative_position_bias=FLAG,
+       use_mean_pooling=FLAG, layer_scale_init_value=[0.1, 0.0], vocab_size=[96], **more)) for head, more in
+      (("ForImageClassification", dict(num_labels=[5])), ("Model", {}), ("ForMaskedImageModeling", {}))],
+    ("dinov3_vit", "DINOv3ViTModel", dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=24,
+     num_attention_heads=16, num_register_tokens=4), dict(IMAGE, num_register_tokens=[0, 4], query_bias=FLAG,
+     key_bias=FLAG, value_bias=FLAG, proj_bias=FLAG, mlp_bias=FLAG, use_gated_mlp=FLAG)),
+    ("gemma4_text", "Gemma4ForCausalLM", dict(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35,
+     num_key_value_heads=1, num_kv_shared_layers=20, use_double_wide_mlp=True, final_logit_softcapping=30.0,
+     layer_types=(["sliding_attention"] * 4 + ["full_attention"]) * 7),
+     dict(GROUPED, num_hidden_layers=[4, 6], layer_types=[None], head_dim=[16, 24], global_head_dim=[32], final_logit_softcapping=[None, 30.0],
+          num_global_key_value_heads=[None, 1], attention_k_eq_v=FLAG, hidden_size_per_layer_input=[0, 16, 24],
+          vocab_size_per_layer_input=[64, 96], use_double_wide_mlp=FLAG, enable_moe_block=FLAG, num_experts=[4],
+          top_k_experts=[2], moe_intermediate_size=[40, 56], sliding_window=[64], **BIAS)),
+    ("gemma4_text", "Gemma4TextModel", dict(), dict(GROUPED, num_hidden_layers=[6],
+     layer_types=[["sliding_attention", "full_attention"] * 3], num_kv_shared_layers=[2, 3], head_dim=[16], global_head_dim=[32],
+     use_double_wide_mlp=FLAG, hidden_size_per_layer_input=[16], vocab_size_per_layer_input=[64], attention_bias=FLAG)),
+    ("clip", "CLIPModel", dict(projection_dim=768, text_config=dict(hidden_size=768, intermediate_size=3072,
+     num_attention_heads=12, projection_dim=768), vision_config=dict(hidden_size=1024, intermediate_size=4096,
+     num_hidden_layers=24, num_attention_heads=16, patch_size=14, projection_dim=768)),
+     dict(projection_dim=[48, 64], text_config=CLIP_TEXT, vision_config=TOWER)),
+    ("siglip", "SiglipModel", dict(), dict(text_config=[dict(each, projection_size=96) for each in CLIP_TEXT],
+     vision_config=TOWER)),
 ]
 
 
@@ -570,6 +606,9 @@ def build(kind, name, settings, device):
 
 
 def inputs_of(model, config, tokens):
+    if hasattr(config, "vision_config"):
+        size = config.vision_config.image_size
+        return dict(pixel_values=torch.zeros(1, 3, size, size), input_ids=torch.ones(1, tokens, dtype=torch.long))
     if hasattr(config, "patch_size"):
         return dict(pixel_values=torch.zeros(1, 3, config.image_size, config.image_size))
     if hasattr(config, "conv_stride"):

@@ -127,6 +127,7 @@ class DecoderReader {
       config_.fail("head_dim", fmt::format("{} times {} {} is more than {}", s.head_dim, heads,
                                            s.heads, width_max));
     }
+    if (b_.attention.latent.key_value > 0) s.key_value_heads = s.heads;  // whatever the file says
     if (s.heads % s.key_value_heads != 0) {
       config_.fail(heads, fmt::format("{} is not a multiple of num_key_value_heads {}", s.heads,
                                       s.key_value_heads));
@@ -160,7 +161,7 @@ class DecoderReader {
     }
     if (family_.mlp_bias && config_.boolean("mlp_bias", false)) b_.mlp.biases = "g u d";
     b_.tied = config_.boolean("tie_word_embeddings", b_.tied);
-    if (*b_.keys.epsilon != '\0') b_.epsilon = config_.positive(b_.keys.epsilon, b_.epsilon);
+    if (*b_.keys.epsilon != '\0') b_.epsilon = config_.not_negative(b_.keys.epsilon, b_.epsilon);
   }
 
   // Whether the block `k` attends to a window only.
@@ -249,6 +250,18 @@ void describe(const Family& family, JsonReader& config, const Blueprint& b, Mode
   model.sliding_window = training_window(config, family.model_type);
 }
 
+// Latent attention makes keys and values for every head; transformers builds such a model all the
+// same, and fails when it computes.
+void warn_of_key_value_heads(JsonReader& config, const Blueprint& b, Model& model) {
+  const char* key = b.keys.key_value_heads;
+  if (b.attention.latent.key_value == 0 || *key == '\0' || !config.has(key)) return;
+  const std::int64_t given = config.integer(key, 1, b.sizes.heads);
+  if (given == b.sizes.heads) return;
+  model.warnings.push_back(
+      fmt::format("{} {} is ignored: latent attention has keys and values for each of the {} {}",
+                  key, given, first_key(b.keys.heads), b.sizes.heads));
+}
+
 // Another head than that of a language model.
 void choose_head(const std::string& suffix, JsonReader& config, Blueprint& b) {
   if (suffix == "ForCausalLM") return;
@@ -315,6 +328,7 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
   describe(family, config, b, extra);
   TESSERA_TRY(config.status());
   TESSERA_ASSIGN(Model model, build_decoder(b, name, dtype, config.source()));
+  warn_of_key_value_heads(config, b, model);
   if (is_among(family.model_type, fused_if_asked)) {
     add_note(model, fused_if_asked_note(family.model_type, b.attention.heads));
   }

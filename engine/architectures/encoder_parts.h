@@ -77,11 +77,18 @@ Result<Model> dinov2_model(JsonReader& config, const std::string& head, const st
 Result<Model> dinov2_with_registers_model(JsonReader& config, const std::string& head,
                                           const std::string& name);
 Result<Model> vit_msn_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> vit_mae_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> beit_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> dinov3_vit_model(JsonReader& config, const std::string& head,
+                               const std::string& name);
 Result<Model> ijepa_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> clip_vision_model(JsonReader& config, const std::string& head,
                                 const std::string& name);
 Result<Model> siglip_vision_model(JsonReader& config, const std::string& head,
                                   const std::string& name);
+Result<Model> gemma4_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> clip_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> siglip_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> whisper_model(JsonReader& config, const std::string& head, const std::string& name);
 
 }  // namespace tessera

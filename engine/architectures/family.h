@@ -80,6 +80,7 @@ struct EncoderFamily {
   /// `head` is one of `heads`.
   std::function<Result<Model>(JsonReader& config, const std::string& head, const std::string& name)>
       build;
+  bool nested = false;  // its sizes are in objects, which `build` looks at
 };
 
 const std::vector<EncoderFamily>& encoder_families();

@@ -182,6 +182,36 @@ std::string guessed_head(const Choice& choice) {
       choice.encoder->prefix, choice.head, heads.back());
 }
 
+// Files beside a config.json that are taken for one: a key that they have, and what they are.
+constexpr std::pair<std::string_view, std::string_view> other_files[] = {
+    {"peft_type", "an adapter's configuration: its model's config.json is wanted, and --lora"},
+    {"weight_map", "an index of weights: config.json is beside it"},
+    {"_from_model_config", "a generation_config.json: config.json is beside it"},
+    {"tokenizer_class", "a tokenizer's configuration: config.json is beside it"},
+    {"_class_name", "of diffusers, whose models are not built"},
+    {"zero_optimization", "a configuration of DeepSpeed, which --deepspeed reads"},
+};
+
+Status no_model(const nlohmann::json& json, const std::string& source) {
+  for (const auto& [key, what] : other_files) {
+    if (!json.is_object() || !json.contains(key)) continue;
+    return Status(Code::invalid_argument, fmt::format("{}: is {} (it has {})", source, what, key));
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("{}: architectures is missing, and so is model_type: expected a "
+                            "Hugging Face config.json that has one of them, or a module tree "
+                            "with \"tessera_model\": 1",
+                            source));
+}
+
+// Of several classes the first is the file's.
+void warn_of_others(JsonReader& config, const std::string& first, Model& model) {
+  const auto& json = config.json();
+  if (!config.has("architectures") || json["architectures"].size() < 2) return;
+  model.warnings.push_back(fmt::format("architectures names {} classes: {}, the first, is built",
+                                       json["architectures"].size(), bare_or_quoted(first)));
+}
+
 // A model_type beside architectures says the same, or one of both is a mistake.
 void check_type(JsonReader& config, const Choice& choice, const std::string& architecture) {
   const std::string type = config.text("model_type", "");
@@ -245,13 +275,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   const char* key = config.has("architectures") ? "architectures" : "model_type";
   const std::string architecture = architecture_of(config);
   TESSERA_TRY(config.status());
-  if (architecture.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: architectures is missing, and so is model_type: expected a "
-                              "Hugging Face config.json that has one of them, or a module tree "
-                              "with \"tessera_model\": 1",
-                              source));
-  }
+  if (architecture.empty()) return no_model(json, source);
   TESSERA_ASSIGN(const auto wrapped, wrapped_text(json, source, architecture));
   if (wrapped) {
     TESSERA_ASSIGN(Model model,
@@ -263,7 +287,8 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   }
   config.take_null_as_false();
   const Choice choice = choose(architecture, config.text("model_type", ""));
-  TESSERA_TRY(check_nested(config, choice.found()));
+  const bool nested = choice.encoder != nullptr && choice.encoder->nested;
+  if (!nested) TESSERA_TRY(check_nested(config, choice.found()));
   if (!choice.found()) return unknown(source, key, architecture);
   check_type(config, choice, architecture);
   check_activations(config, choice.model_type());
@@ -276,7 +301,9 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
-  const bool guessed = choice.encoder != nullptr && !config.has("architectures");
+  warn_of_others(config, architecture, *model);
+  const bool guessed =
+      choice.encoder != nullptr && !config.has("architectures") && choice.head != "ForCausalLM";
   if (guessed && words_of(choice.encoder->heads).size() > 1) {
     model->warnings.push_back(guessed_head(choice));
   }

@@ -71,8 +71,6 @@ const char* wrong_form(const NumberKey& key, const nlohmann::json& value) {
   switch (key.kind) {
     case Kind::flag: return value.is_boolean() ? nullptr : "must be true or false";
     case Kind::number: return number ? nullptr : "must be a number that is not negative";
-    case Kind::positive:
-      return number && value.get<double>() > 0 ? nullptr : "must be a number above 0";
     case Kind::share:
       return number && value.get<double>() <= 1 ? nullptr : "must be a number from 0 to 1";
     case Kind::activation:

@@ -12,7 +12,6 @@ namespace tessera {
 enum class NumberKind {
   flag,
   number,      // not negative
-  positive,    // above 0
   share,       // from 0 to 1
   activation,  // the name of one
   word,

@@ -42,6 +42,7 @@ constexpr TextWrapper wrappers[] = {
     {"deepseek_vl_hybrid", "DeepseekVLHybrid", "llama", TieOf::outer, true},
     {"exaone4_5", "Exaone4_5_", "exaone4", TieOf::outer},
     {"gemma3", "Gemma3", "gemma3_text", TieOf::outer, true},
+    {"gemma4", "Gemma4", "gemma4_text", TieOf::outer, true},
     {"glm46v", "Glm46V", "glm4v_text", TieOf::outer},
     {"glm4v", "Glm4v", "glm4v_text", TieOf::either},
     {"glm4v_moe", "Glm4vMoe", "glm4v_moe_text", TieOf::either},

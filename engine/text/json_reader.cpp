@@ -245,6 +245,14 @@ double JsonReader::positive(const char* key, double otherwise) {
   return otherwise;
 }
 
+double JsonReader::not_negative(const char* key, double otherwise) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_number() && value->get<double>() >= 0) return value->get<double>();
+  fail(key, fmt::format("must be a number that is not negative, found {}", shown_value(*value)));
+  return otherwise;
+}
+
 bool JsonReader::boolean(const char* key, bool otherwise) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return otherwise && !(null_is_false_ && json_.contains(key));

@@ -57,6 +57,8 @@ class JsonReader {
                        std::optional<std::int64_t> otherwise = {});
   /// A number above 0; any other is an error.
   double positive(const char* key, double otherwise);
+  /// As positive, or 0.
+  double not_negative(const char* key, double otherwise);
   bool boolean(const char* key, bool otherwise);
   /// From now on a boolean that is null is false, as Python takes it, and not missing.
   void take_null_as_false() { null_is_false_ = true; }

@@ -13,7 +13,7 @@ Result<UnitLayout> dim0_layout(const Model& model, const std::vector<ParameterId
     if (parameter.shape.empty()) {
       return Status(Code::invalid_argument,
                     fmt::format("parameter {} is a scalar and cannot be sharded on dim 0: give it "
-                                "shape [1]",
+                                "shape [1], or take full_shard, zero3 or replicate",
                                 parameter.name));
     }
     const std::int64_t rows = parameter.shape[0];
