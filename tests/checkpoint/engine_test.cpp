@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpointers of engines: writing while training goes on, failing files, what is refused.
+#include <filesystem>
+#include <fstream>
+
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/checkpoint/load.h"
 #include "tests/backends/host/offloaded_runs.h"
@@ -121,6 +124,11 @@ TEST_CASE("what cannot be saved or loaded is refused, naming it", "[checkpoint]"
           "checkpoints need a directory");
   refused(Checkpointer::create(run.engine(), {.directory = path, .keep = -1}).status(),
           Code::invalid_argument, "keep must be at least 0, found -1");
+  const std::string file = path + "/step-000009";
+  std::ofstream(file) << "a file";
+  refused(Checkpointer::create(run.engine(), {.directory = path}).status(), Code::invalid_argument,
+          file + " is no folder, as checkpoints are: remove it, or give another folder");
+  std::filesystem::rename(file, path + "/step-by-step.txt");  // is in nobody's way
   refused(latest_checkpoint(path).status(), Code::io_error, path + " has no complete checkpoint");
   refused(load_checkpoint(run.engine(), path).status(), Code::io_error,
           path +
