@@ -90,6 +90,20 @@ std::string unexpected(const CLI::App& app, const CLI::App& command, const std::
   return fmt::format("unexpected argument {}: see {}", word, help_of(app, command));
 }
 
+// "Could not convert: --steps = 1.0": what takes whole numbers was given another one.
+std::string unconverted(const CLI::App& command, const std::string& message) {
+  const std::size_t begin = message.find("--"), equals = message.find(" = ", begin);
+  if (equals == message.npos) return message;
+  const std::string name = message.substr(begin, equals - begin), text = message.substr(equals + 3);
+  const CLI::Option* const option = command.get_option_no_throw(name);
+  const bool whole = option != nullptr && option->get_type_name().find("INT") != std::string::npos;
+  const bool digits = text.find_first_not_of("-0123456789") == text.npos;
+  return fmt::format("{}: '{}' is {}", name, text,
+                     !whole   ? "no number"
+                     : digits ? "out of range"
+                              : "no whole number");
+}
+
 // One sentence for what CLI11 found; its own messages say less and have several lines.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
@@ -103,7 +117,9 @@ std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("name a sub-command: {}; see tessera --help",
                        fmt::join(names_of_commands(app), ", "));
   }
-  return fmt::format("{}; see {}", error.what(), help_of(app, command));
+  const bool type = error.get_name() == "ConversionError";
+  return fmt::format("{}; see {}", type ? unconverted(command, error.what()) : error.what(),
+                     help_of(app, command));
 }
 
 int run(int argc, char** argv) {

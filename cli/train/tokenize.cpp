@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/report/counted.h"
 #include "cli/report/table.h"
 #include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
@@ -114,8 +115,8 @@ class TokenWriter {
     if (error) return unwritable();
     partial_.clear();
     if (arguments_.print) return {};
-    fmt::print("{}: {} tokens of {} documents, uint{}\n", arguments_.output,
-               with_separators(tokens_), with_separators(documents_), 8 * width_);
+    fmt::print("{}: {} of {}, uint{}\n", arguments_.output, counted(tokens_, "token"),
+               counted(documents_, "document"), 8 * width_);
     if (width_ == 4) fmt::print("train with --data-format uint32\n");
     return {};
   }

@@ -33,6 +33,11 @@ std::int32_t generation_of(std::string_view name) {
   return generation;
 }
 
+// What this class has written, or had begun to.
+bool is_ours(std::string_view name) {
+  return name.starts_with(manifest_name) || (name.starts_with("rank-") && generation_of(name) >= 0);
+}
+
 std::string name_of_step(std::int64_t step) { return fmt::format("{}{:06}", step_prefix, step); }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -73,7 +78,7 @@ Status CheckpointFolder::remove_but(const std::string& folder,
                                     const std::vector<std::string>& kept) {
   TESSERA_ASSIGN(const auto names, files_.list(folder));
   for (const std::string& name : names) {
-    if (std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
+    if (!is_ours(name) || std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
     TESSERA_TRY(files_.remove(joined(folder, name)));
   }
   return {};
@@ -86,7 +91,8 @@ Status CheckpointFolder::remove_checkpoint(std::int64_t step) {
   TESSERA_TRY(files_.remove(joined(folder, manifest_name)));
   TESSERA_TRY(files_.sync_folder(folder));
   TESSERA_TRY(remove_but(folder, {}));
-  return files_.remove(folder);
+  TESSERA_ASSIGN(const auto others, files_.list(folder));  // somebody's notes stay
+  return others.empty() ? files_.remove(folder) : Status();
 }
 
 Result<std::int32_t> CheckpointFolder::prepare(std::int64_t step) {
@@ -148,10 +154,9 @@ Result<Manifest> read_manifest(FileSystem& files, std::string& path) {
           fmt::format("{} is no checkpoint and has none: there is no {}, and no folder step-... "
                       "with one{}",
                       path, manifest_name,
-                      found.renamed.empty()
-                          ? ""
-                          : fmt::format("; {} is one under another name: name it",
-                                        joined(path, found.renamed.front()))));
+                      found.renamed.empty() ? ""
+                                            : fmt::format("; {} is one under another name: name it",
+                                                          joined(path, found.renamed.front()))));
     }
     path = folder.of_step(found.steps.back());
   }

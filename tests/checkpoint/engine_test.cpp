@@ -110,6 +110,27 @@ TEST_CASE("files that fail at any call become a status, and the next save works"
   run.finish();
 }
 
+TEST_CASE("what others have put into checkpoints' folders stays there", "[checkpoint]") {
+  const Model model = test::mlp_chain();
+  const test::TemporaryFolder folder;
+  SimulatedRun run(model, Zero3Options{}, 2);
+  run.step();
+  run.save(folder.path(), 1);
+  std::filesystem::create_directory(folder.path() + "/step-000002");  // one that was not finished
+  for (const char* step : {"/step-000001", "/step-000002"}) {
+    std::ofstream(folder.path() + step + "/notes.txt") << "a good one";
+  }
+  for (const std::int64_t step : {2, 2, 3, 4, 5}) run.save(folder.path(), step);
+  for (const char* step : {"/step-000001", "/step-000002"}) {
+    INFO(step);
+    CHECK(std::filesystem::exists(folder.path() + step + "/notes.txt"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() + step + "/manifest.json"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() + step + "/rank-00000.0.safetensors"));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/step-000003"));
+  CHECK(require_value(list_checkpoints(folder.path())).size() == 2);
+}
+
 TEST_CASE("what cannot be saved or loaded is refused, naming it", "[checkpoint]") {
   const Model model = test::mlp_chain();
   const test::TemporaryFolder folder;

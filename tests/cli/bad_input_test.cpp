@@ -87,7 +87,8 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
   check_refused("ops " + tiny + " --ranks 0", "--ranks: '0' is out of range, choose 1 to");
   check_refused("ops " + tiny + " --ranks -2", "--ranks: '-2' is out of range");
   check_refused("ops " + tiny + " --steps 0", "--steps: ");
-  check_refused(simulate_tiny + "--nodes 1.5", "--nodes");
+  check_refused(simulate_tiny + "--nodes 1.5", "--nodes: '1.5' is no whole number; see");
+  check_refused(simulate_tiny + "--batch 2.0", "--batch: '2.0' is no whole number, choose 1");
   check_refused(simulate_tiny + "--seed -1", "--seed: '-1' is out of range");
   for (const std::string value : {"1.5", "1", "-0.1", "nan", "inf", "much"}) {
     check_refused(simulate_tiny + "--jitter " + value, "choose 0 to 0.99");
