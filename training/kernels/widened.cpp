@@ -86,7 +86,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
 
 void WidenedProduct::after(const Widened& widened, void* c) const {
   const StoredRows rows = shape_.c_rows();
-  if (widens_c()) narrow(rows, widened.c, c);
+  if (widens_c()) narrow(shape_.output, rows, widened.c, c);
 }
 
 }  // namespace tessera::kernels
