@@ -27,7 +27,7 @@ class CheckpointFolder {
   struct Content {
     std::vector<std::int64_t> steps;       // with a complete checkpoint, ascending
     std::vector<std::int64_t> unfinished;  // whose folder has no manifest
-    std::vector<std::string> renamed;      // names of folders with one, but not called by their step
+    std::vector<std::string> renamed;      // folders with one, not called by their step
   };
   /// What the folder has, by one look. Fails: io_error.
   Result<Content> content() const;
