@@ -71,8 +71,11 @@ std::string not_convertible(const CLI::App& command, const std::string& text) {
   }
   const std::string type = option->get_type_name();  // "INT:1 to 1000000"
   const std::size_t colon = type.find(':');
-  return fmt::format("{}: '{}' is no {}number{}", name, value,
-                     type.starts_with("FLOAT") ? "" : "whole ",
+  const bool digits = value.find_first_not_of("-0123456789") == value.npos;
+  const char* const wrong = type.starts_with("FLOAT") ? "no number"
+                            : digits                  ? "out of range"
+                                                      : "no whole number";
+  return fmt::format("{}: '{}' is {}{}", name, value, wrong,
                      colon == type.npos ? "" : ", choose " + type.substr(colon + 1));
 }
 
@@ -88,10 +91,10 @@ std::string wrong_count(const std::string& text) {
 }
 
 std::string said_by_library(const CLI::App& command, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+  if (error.get_name() == "ConversionError") {
     return not_convertible(command, error.what());
   }
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+  if (error.get_name() == "ArgumentMismatch") {
     return wrong_count(error.what());
   }
   return error.what();

@@ -20,8 +20,10 @@ endforeach()
 install(EXPORT tessera_targets NAMESPACE tessera:: FILE tesseraTargets.cmake
         DESTINATION ${package_dir} COMPONENT development)
 
+set(tessera_modules_folder ${CMAKE_INSTALL_LIBDIR}/tessera)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${package_dir}
+  PATH_VARS tessera_modules_folder)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
@@ -49,6 +51,8 @@ endif()
 if(TESSERA_ICU)
   string(APPEND tessera_pc_libs " -licui18n -licuuc")
 endif()
+# From .../pkgconfig to the prefix: two folders up, or three where libraries have one per machine.
+file(RELATIVE_PATH tessera_pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 foreach(package tessera tessera-c)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
@@ -73,8 +77,17 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "openmpi-bin, python3-numpy")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtessera-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "tessera (= ${PROJECT_VERSION}), libfmt-dev, libsqlite3-dev, nlohmann-json3-dev")
+# Static libraries: who links them links what they use.
+set(used_by_development "tessera (= ${PROJECT_VERSION}), libfmt-dev, libsqlite3-dev, nlohmann-json3-dev")
+foreach(used URING:liburing-dev DNNL:libdnnl-dev ZLIB:zlib1g-dev ICU:libicu-dev)
+  string(REPLACE ":" ";" used ${used})
+  list(GET used 0 option)
+  list(GET used 1 package)
+  if(TESSERA_${option})
+    string(APPEND used_by_development ", ${package}")
+  endif()
+endforeach()
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ${used_by_development})
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
     "Simulates, trains and records sharded data parallelism (FSDP, DDP, ZeRO),\n and shows what happened.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers and libraries for programs that embed Tessera.")

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/report/counted.h"
 #include "cli/report/table.h"
 #include "cli/train/export_folder.h"
 #include "cli/train/named_files.h"
@@ -95,7 +96,7 @@ std::string info_text(const CheckpointInfo& info, const std::vector<std::string>
   about.align_left();
   about.row({"step", std::to_string(info.step)});
   about.row({"model", info.model});
-  about.row({"saved by", fmt::format("{} on {} ranks", info.scheme, info.world_size)});
+  about.row({"saved by", fmt::format("{} on {}", info.scheme, counted(info.world_size, "rank"))});
   about.row({"elements", with_separators(elements_of(info))});
   about.row({"bytes", with_separators(info.bytes().value)});
   about.row({"files", std::to_string(info.files.size())});
@@ -129,8 +130,8 @@ Status verify(const CheckpointArguments& a) {
   if (a.json) {
     fmt::print("{}", dump({{"path", info.path}, {"step", info.step}, {"whole", true}}));
   } else {
-    fmt::print("{} is whole: {} bytes in {} files\n", info.path,
-               with_separators(info.bytes().value), info.files.size());
+    fmt::print("{} is whole: {} in {}\n", info.path, counted(info.bytes().value, "byte"),
+               counted(std::ssize(info.files), "file"));
   }
   return {};
 }
@@ -148,8 +149,8 @@ Status export_foreign(const CheckpointArguments& a, const std::string& from) {
   zero.stage = a.format.back() - '0';
   zero.prefix = prefix;
   TESSERA_TRY(exchange::export_zero(from, a.file, zero));
-  fmt::print("ZeRO-{} of {} ranks; AdamW: lr {}, betas {} and {}, eps {}, weight decay {}\n",
-             zero.stage, zero.ranks, zero.learning_rate, zero.beta1, zero.beta2, zero.epsilon,
+  fmt::print("ZeRO-{} of {}; AdamW: lr {}, betas {} and {}, eps {}, weight decay {}\n", zero.stage,
+             counted(zero.ranks, "rank"), zero.learning_rate, zero.beta1, zero.beta2, zero.epsilon,
              zero.weight_decay);
   return {};
 }

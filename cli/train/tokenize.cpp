@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
+#include "cli/report/counted.h"
 #include "cli/report/table.h"
 #include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
@@ -48,6 +49,22 @@ std::string in_line(const std::string& path, std::int64_t line) {
   return fmt::format("{}: line {}", path, line);
 }
 
+// Tokens take the place of tokens alone, as far as the beginning of a file tells.
+Status check_tokens_place(const std::string& path) {
+  TESSERA_TRY(check_replaceable(path));
+  std::ifstream file(path, std::ios::binary);
+  std::string beginning(4096, '\0');
+  file.read(beginning.data(), std::ssize(beginning));
+  beginning.resize(static_cast<std::size_t>(file.gcount()));
+  std::string other = other_than_tokens(beginning);
+  if (other.empty() && beginning.starts_with('{')) other = other_than_text(path, beginning);
+  if (other.empty()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--output {}: {}, whose place tokens would take: name another file, or "
+                            "remove it",
+                            path, other));
+}
+
 // Writes what it is given; nothing is left behind under the output's name before all is well.
 class TokenWriter {
  public:
@@ -69,7 +86,7 @@ class TokenWriter {
     }
     width_ = tokenizer_.size() <= 65536 ? 2 : 4;
     if (arguments_.output.empty()) return {};
-    TESSERA_TRY(check_replaceable(arguments_.output));
+    TESSERA_TRY(check_tokens_place(arguments_.output));
     partial_ = arguments_.output + ".partial";
     file_.open(partial_, std::ios::binary | std::ios::trunc);
     return file_ ? Status() : unwritable();
@@ -114,8 +131,8 @@ class TokenWriter {
     if (error) return unwritable();
     partial_.clear();
     if (arguments_.print) return {};
-    fmt::print("{}: {} tokens of {} documents, uint{}\n", arguments_.output,
-               with_separators(tokens_), with_separators(documents_), 8 * width_);
+    fmt::print("{}: {} of {}, uint{}\n", arguments_.output, counted(tokens_, "token"),
+               counted(documents_, "document"), 8 * width_);
     if (width_ == 4) fmt::print("train with --data-format uint32\n");
     return {};
   }

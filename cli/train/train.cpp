@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/report/counted.h"
 #include "cli/report/graphs_text.h"
 #include "cli/report/table.h"
 #include "cli/stop_signal.h"
@@ -47,15 +48,14 @@ Aio aio_of(const Scheme& scheme) {
 void print_header(const TrainArguments& arguments, const TrainRun& run, const Corpus& corpus,
                   const Trainer& trainer, const OpenedRuntime& opened, const PeakFlops& peak) {
   const Rank ranks = opened.runtime->world().count();
-  fmt::print("{}: {} parameters, {} on {} {} ({}), {}\n", run.model.name,
-             with_separators(run.model.parameter_count().value), name_of(run.options.scheme), ranks,
-             ranks == 1 ? "rank" : "ranks", opened.name, name_of(run.options.dtype));
+  fmt::print("{}: {}, {} on {} ({}), {}\n", run.model.name,
+             counted(run.model.parameter_count().value, "parameter"), name_of(run.options.scheme),
+             counted(ranks, "rank"), opened.name, name_of(run.options.dtype));
   const std::string documents =
-      corpus.documents() > 0 ? fmt::format(" of {} documents", with_separators(corpus.documents()))
-                             : "";
-  fmt::print("{}: {} tokens{}, {} samples of {} an epoch; {} tokens a step\n",
+      corpus.documents() > 0 ? " of " + counted(corpus.documents(), "document") : "";
+  fmt::print("{}: {} tokens{}, {} of {} an epoch; {} tokens a step\n",
              fmt::join(arguments.data.files, ","), with_separators(corpus.tokens()), documents,
-             with_separators(trainer.samples_per_epoch()), run.options.step.sequence_length,
+             counted(trainer.samples_per_epoch(), "sample"), run.options.step.sequence_length,
              with_separators(trainer.tokens_per_step()));
   if (const auto packed = trainer.packed()) {
     const auto share = [](std::int64_t part, std::int64_t all) {

@@ -177,14 +177,6 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
 // A checkpoint is never made behind a later one, which a resumed run would take instead. Found at
 // the first save, it would cost the steps until then.
 Status TrainFiles::check_save() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(options_.save, error)) {
-    if (!entry.path().filename().string().starts_with("step-") || entry.is_directory()) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("--save {}: {} is no folder, as checkpoints are: remove it, or give "
-                              "another folder",
-                              options_.save, entry.path().string()));
-  }
   const auto newest = latest_checkpoint(options_.save);
   if (!newest.ok()) return {};
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(*newest));

@@ -96,16 +96,16 @@ Bytes CheckpointInfo::bytes() const {
 
 Result<std::vector<std::string>> list_checkpoints(const std::string& directory) {
   const CheckpointFolder folder(system_files(), directory);
-  TESSERA_ASSIGN(const auto steps, folder.steps());
+  TESSERA_ASSIGN(const CheckpointFolder::Content found, folder.content());
   std::vector<std::string> paths;
-  for (const std::int64_t step : steps) paths.push_back(folder.of_step(step));
+  for (const std::int64_t step : found.steps) paths.push_back(folder.of_step(step));
   return paths;
 }
 
 Result<std::vector<std::string>> renamed_checkpoints(const std::string& directory) {
-  TESSERA_ASSIGN(auto names, CheckpointFolder(system_files(), directory).renamed());
-  for (std::string& name : names) name = fmt::format("{}/{}", directory, name);
-  return names;
+  TESSERA_ASSIGN(auto found, CheckpointFolder(system_files(), directory).content());
+  for (std::string& name : found.renamed) name = fmt::format("{}/{}", directory, name);
+  return std::move(found.renamed);
 }
 
 Result<std::string> latest_checkpoint(const std::string& directory) {

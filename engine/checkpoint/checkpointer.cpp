@@ -21,11 +21,20 @@ std::string EngineCheckpointer::what() const {
 }
 
 // Saving removes old checkpoints of the folder, which must not happen to those of another model.
-Status EngineCheckpointer::check_model() const {
+// What cannot be removed, as it is no folder, would be found at the first save, and cost the steps
+// until then.
+Status EngineCheckpointer::check_folder() const {
   TESSERA_TRY(files_.make_folder(folder_.path()));
-  TESSERA_ASSIGN(const auto steps, folder_.steps());
-  if (steps.empty()) return {};
-  std::string path = folder_.of_step(steps.back());
+  TESSERA_ASSIGN(const CheckpointFolder::Content found, folder_.content());
+  for (const std::int64_t step : found.unfinished) {
+    if (files_.list(folder_.of_step(step)).ok()) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is no folder, as checkpoints are: remove it, or give another "
+                              "folder",
+                              folder_.of_step(step)));
+  }
+  if (found.steps.empty()) return {};
+  std::string path = folder_.of_step(found.steps.back());
   TESSERA_ASSIGN(const Manifest newest, read_manifest(files_, path));
   if (newest.model == state_.model().name) return {};
   return Status(Code::invalid_argument,
@@ -41,7 +50,7 @@ Status EngineCheckpointer::setup() {
     status = Status(Code::invalid_argument,
                     fmt::format("keep must be at least 0, found {}", options_.keep));
   } else if (state_.is_local(0)) {
-    status = check_model();
+    status = check_folder();
   }
   return state_.agree(status, fmt::format("opening {} for checkpoints", folder_.path()));
 }

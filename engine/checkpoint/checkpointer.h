@@ -39,7 +39,7 @@ class EngineCheckpointer final : public Checkpointer {
   Status end_of_writing(const Status& written);
   Manifest manifest_of(std::int64_t step, const CheckpointBlobs& blobs) const;
   Result<std::int32_t> prepare(std::int64_t step);
-  Status check_model() const;
+  Status check_folder() const;
   std::string what() const;
 
   const EngineState state_;

@@ -33,6 +33,11 @@ std::int32_t generation_of(std::string_view name) {
   return generation;
 }
 
+// What this class has written, or had begun to.
+bool is_ours(std::string_view name) {
+  return name.starts_with(manifest_name) || (name.starts_with("rank-") && generation_of(name) >= 0);
+}
+
 std::string name_of_step(std::int64_t step) { return fmt::format("{}{:06}", step_prefix, step); }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -53,33 +58,27 @@ std::string CheckpointFolder::rank_file(Rank rank, std::int32_t generation) {
   return fmt::format("rank-{:05}.{}.safetensors", rank, generation);
 }
 
-Result<std::vector<std::int64_t>> CheckpointFolder::steps() const {
+Result<CheckpointFolder::Content> CheckpointFolder::content() const {
   TESSERA_ASSIGN(const auto names, files_.list(path_));
-  std::vector<std::int64_t> complete;
+  Content content;
   for (const std::string& name : names) {
     const auto step = step_of(name);
-    if (step && is_complete(files_, of_step(*step))) complete.push_back(*step);
+    const bool complete = is_complete(files_, joined(path_, name));
+    if (step && name == name_of_step(*step)) {
+      (complete ? content.steps : content.unfinished).push_back(*step);
+    } else if (complete) {
+      content.renamed.push_back(name);
+    }
   }
-  std::sort(complete.begin(), complete.end());
-  complete.erase(std::unique(complete.begin(), complete.end()), complete.end());
-  return complete;
-}
-
-Result<std::vector<std::string>> CheckpointFolder::renamed() const {
-  TESSERA_ASSIGN(auto names, files_.list(path_));
-  std::erase_if(names, [&](const std::string& name) {
-    const auto step = step_of(name);
-    return (step && name == name_of_step(*step)) || !is_complete(files_, joined(path_, name));
-  });
-  std::sort(names.begin(), names.end());
-  return names;
+  std::sort(content.steps.begin(), content.steps.end());
+  return content;
 }
 
 Status CheckpointFolder::remove_but(const std::string& folder,
                                     const std::vector<std::string>& kept) {
   TESSERA_ASSIGN(const auto names, files_.list(folder));
   for (const std::string& name : names) {
-    if (std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
+    if (!is_ours(name) || std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
     TESSERA_TRY(files_.remove(joined(folder, name)));
   }
   return {};
@@ -92,23 +91,19 @@ Status CheckpointFolder::remove_checkpoint(std::int64_t step) {
   TESSERA_TRY(files_.remove(joined(folder, manifest_name)));
   TESSERA_TRY(files_.sync_folder(folder));
   TESSERA_TRY(remove_but(folder, {}));
-  return files_.remove(folder);
+  TESSERA_ASSIGN(const auto others, files_.list(folder));  // somebody's notes stay
+  return others.empty() ? files_.remove(folder) : Status();
 }
 
 Result<std::int32_t> CheckpointFolder::prepare(std::int64_t step) {
-  TESSERA_ASSIGN(const auto complete, steps());
-  if (!complete.empty() && complete.back() > step) {
+  TESSERA_ASSIGN(const Content found, content());
+  if (!found.steps.empty() && found.steps.back() > step) {
     return Status(Code::invalid_argument,
                   fmt::format("{} has a checkpoint of step {}, later than the {} that is to be "
                               "saved: give another folder, or remove what is not wanted any more",
-                              path_, complete.back(), step));
+                              path_, found.steps.back(), step));
   }
-  TESSERA_ASSIGN(const auto names, files_.list(path_));
-  for (const std::string& name : names) {
-    const auto other = step_of(name);
-    if (!other || name != name_of_step(*other)) continue;
-    if (!is_complete(files_, of_step(*other))) TESSERA_TRY(remove_checkpoint(*other));
-  }
+  for (const std::int64_t other : found.unfinished) TESSERA_TRY(remove_checkpoint(other));
   // Files of a new generation lie beside those of a complete checkpoint of the same step, which
   // stays loadable until its manifest is replaced.
   const std::string folder = of_step(step);
@@ -141,28 +136,29 @@ Status CheckpointFolder::complete(Manifest manifest, std::int32_t keep) {
   TESSERA_TRY(remove_but(folder, kept));
   TESSERA_ASSERT(keep >= 0, "the number of checkpoints to keep was checked");
   if (keep == 0) return {};
-  TESSERA_ASSIGN(auto older, steps());
+  TESSERA_ASSIGN(const Content found, content());
   const auto count = static_cast<std::size_t>(keep);
-  for (std::size_t k = 0; k + count < older.size(); ++k) TESSERA_TRY(remove_checkpoint(older[k]));
+  for (std::size_t k = 0; k + count < found.steps.size(); ++k) {
+    TESSERA_TRY(remove_checkpoint(found.steps[k]));
+  }
   return {};
 }
 
 Result<Manifest> read_manifest(FileSystem& files, std::string& path) {
   if (!is_complete(files, path)) {
     const CheckpointFolder folder(files, path);
-    TESSERA_ASSIGN(const auto steps, folder.steps());
-    TESSERA_ASSIGN(const auto renamed, folder.renamed());
-    if (steps.empty()) {
+    TESSERA_ASSIGN(const CheckpointFolder::Content found, folder.content());
+    if (found.steps.empty()) {
       return Status(
           Code::io_error,
           fmt::format("{} is no checkpoint and has none: there is no {}, and no folder step-... "
                       "with one{}",
                       path, manifest_name,
-                      renamed.empty() ? ""
-                                      : fmt::format("; {} is one under another name: name it",
-                                                    joined(path, renamed.front()))));
+                      found.renamed.empty() ? ""
+                                            : fmt::format("; {} is one under another name: name it",
+                                                          joined(path, found.renamed.front()))));
     }
-    path = folder.of_step(steps.back());
+    path = folder.of_step(found.steps.back());
   }
   const std::string name = joined(path, manifest_name);
   TESSERA_ASSIGN(const std::string text, read_text(files, name));

@@ -24,12 +24,13 @@ class CheckpointFolder {
   /// "rank-00003.0.safetensors"; `generation` differs between two saves of one step.
   static std::string rank_file(Rank rank, std::int32_t generation);
 
-  /// The steps that have a complete checkpoint, ascending.
-  Result<std::vector<std::int64_t>> steps() const;
-
-  /// Names of folders with a manifest that are not called as those of their steps, so that steps()
-  /// leaves them out.
-  Result<std::vector<std::string>> renamed() const;
+  struct Content {
+    std::vector<std::int64_t> steps;       // with a complete checkpoint, ascending
+    std::vector<std::int64_t> unfinished;  // whose folder has no manifest
+    std::vector<std::string> renamed;      // folders with one, not called by their step
+  };
+  /// What the folder has, by one look. Fails: io_error.
+  Result<Content> content() const;
 
   /// Makes the folder of `step`, and removes what incomplete checkpoints left. Returns the
   /// generation of its files. Fails: invalid_argument (there is a later checkpoint), io_error.

@@ -111,6 +111,15 @@ Result<Numel> checked_numel(const std::vector<std::int64_t>& shape, DType dtype)
   return Numel{numel};
 }
 
+// A size of 4 GiB or more has a byte that is none in its upper half; headers have some KiB.
+bool begins_as_safetensors(std::string_view beginning) {
+  constexpr std::size_t half = safetensors_size_bytes / 2;
+  if (beginning.size() < safetensors_size_bytes + 2) return false;
+  const auto upper = beginning.substr(half, half);
+  const auto json = beginning.substr(safetensors_size_bytes, 2);
+  return upper == std::string_view("\0\0\0\0", half) && (json == "{\"" || json == "{}");
+}
+
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view text, Bytes data,
                                                    const std::string& source) {
   auto parsed = parse_json(text, source);

@@ -39,13 +39,11 @@ Status lay_out(std::vector<StoredTensor>& tensors, const std::string& path) {
   return {};
 }
 
-// As far as its first bytes say.
 bool is_safetensors(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::array<char, 9> begin{};
+  std::array<char, 10> begin{};
   file.read(begin.data(), begin.size());
-  return file.gcount() == std::ssize(begin) && begin.back() == '{' &&
-         std::all_of(begin.begin() + 5, begin.begin() + 8, [](char c) { return c == 0; });
+  return begins_as_safetensors({begin.data(), static_cast<std::size_t>(file.gcount())});
 }
 
 }  // namespace

@@ -149,8 +149,11 @@ Result<OptionValue> parse_option(const Option& option, const std::string& text) 
     case OptionKind::flag: return checked_option(option, text == "true", flag);
     case OptionKind::integer:
       if (parse_number(text, whole)) return checked_option(option, whole, flag);
-      // A number with too many digits is a number nevertheless.
-      return refusal(option, text, flag, parse_number(text, real) ? "out of range" : "no number");
+      if (!parse_number(text, real)) return refusal(option, text, flag, "no number");
+      // Of too many digits, or with a point or an exponent.
+      return refusal(
+          option, text, flag,
+          text.find_first_not_of("-0123456789") == text.npos ? "out of range" : "no whole number");
     case OptionKind::number:
       if (parse_number(text, real)) return checked_option(option, real, flag);
       return refusal(option, text, flag, "no number");

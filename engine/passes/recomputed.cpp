@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model/tree_builder.h"
@@ -25,6 +26,17 @@ bool ends(const std::vector<LinearShape>& linears, std::size_t firsts, std::int6
   const std::int64_t in = linears.front().in;
   return linears[firsts].out == in && std::all_of(linears.begin(), end, is_dense) &&
          std::all_of(linears.begin(), end - 1, [&](const auto& first) { return first.in == in; });
+}
+
+// In the order in which they are used: Phi-3's class has that of attention's output first.
+std::vector<LinearShape> by_use(const ModuleCost& cost) {
+  std::vector<LinearShape> linears = cost.linears;
+  const AttentionHeads& heads = cost.attention;
+  const std::int64_t all = (heads.heads + 2 * heads.key_value_heads) * heads.head_dim;
+  if (heads.heads > 0 && linears.size() == 2 && linears[0].out != all && linears[1].out == all) {
+    std::swap(linears[0], linears[1]);
+  }
+  return linears;
 }
 
 void add_passes(ModuleCost& again, double elements, const KeptActivations& kept) {
@@ -69,7 +81,7 @@ std::string to_text(const Recompute& what) {
 }
 
 BlockPart block_part(const ModuleCost& cost) {
-  const auto& linears = cost.linears;
+  const std::vector<LinearShape> linears = by_use(cost);
   if (linears.empty() || cost.logits > 0) return {};
   const AttentionHeads& heads = cost.attention;
   if (heads.heads > 0) {
@@ -95,15 +107,16 @@ Recomputed recomputed(const ModuleCost& cost, const Recompute& what, const KeptA
   Recomputed out;
   const BlockPart part = block_part(cost);
   if (part.kind == BlockPart::Kind::other) return out;
+  const std::vector<LinearShape> linears = by_use(cost);
   const bool attention = part.kind == BlockPart::Kind::attention;
   const bool all = attention ? what.attention : what.ffn;
-  if (all || what.norm) repeat_norm(out, cost.linears.front(), kept);
+  if (all || what.norm) repeat_norm(out, linears.front(), kept);
   if (all || (attention && what.qkv)) {
-    for (std::size_t k = 0; k < part.firsts; ++k) repeat(out, cost.linears[k]);
+    for (std::size_t k = 0; k < part.firsts; ++k) repeat(out, linears[k]);
     // Queries and keys are rotated.
-    if (attention) add_passes(out.again, 2 * number(cost.linears.front().out), kept);
+    if (attention) add_passes(out.again, 2 * number(linears.front().out), kept);
   }
-  const std::int64_t inner = cost.linears[part.firsts].in;
+  const std::int64_t inner = linears[part.firsts].in;
   if (!attention && (all || what.activation)) repeat_function(out, part, inner, kept);
   if (attention && all) {
     out.bytes += element * number(inner);  // attention's own backward reads it in 16 bit
@@ -125,7 +138,7 @@ double unneeded_inputs(const ModuleCost& cost, const std::vector<bool>& trained,
     }
     return kept.input_bytes * number(width);
   };
-  double bytes = kept.norms ? unneeded(cost.linears.front().in) : 0;
+  double bytes = kept.norms ? unneeded(by_use(cost).front().in) : 0;
   if (part.kind == BlockPart::Kind::mlp) bytes += unneeded(cost.linears[part.firsts].in);
   return std::min(bytes, cost.activation_bytes.linear);
 }

@@ -85,9 +85,9 @@ TEST_CASE("saving a step again replaces it at once, whatever is killed when",
 TEST_CASE("the newest checkpoints are kept and older ones go", "[checkpoint]") {
   MemoryFiles files;
   for (std::int64_t step = 1; step <= 5; ++step) require_ok(test::write_files(files, step, 3));
-  const auto steps = CheckpointFolder(files, "run").steps();
-  REQUIRE(steps.ok());
-  CHECK(*steps == std::vector<std::int64_t>{3, 4, 5});
+  const auto found = CheckpointFolder(files, "run").content();
+  REQUIRE(found.ok());
+  CHECK(found->steps == std::vector<std::int64_t>{3, 4, 5});
   check_tidy(files, 3);
   for (std::int64_t step = 6; step <= 8; ++step) require_ok(test::write_files(files, step, 0));
   check_tidy(files, 6);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpointers of engines: writing while training goes on, failing files, what is refused.
+#include <filesystem>
+#include <fstream>
+
 #include "engine/checkpoint/checkpointer.h"
 #include "engine/checkpoint/load.h"
 #include "tests/backends/host/offloaded_runs.h"
@@ -107,6 +110,27 @@ TEST_CASE("files that fail at any call become a status, and the next save works"
   run.finish();
 }
 
+TEST_CASE("what others have put into checkpoints' folders stays there", "[checkpoint]") {
+  const Model model = test::mlp_chain();
+  const test::TemporaryFolder folder;
+  SimulatedRun run(model, Zero3Options{}, 2);
+  run.step();
+  run.save(folder.path(), 1);
+  std::filesystem::create_directory(folder.path() + "/step-000002");  // one that was not finished
+  for (const char* step : {"/step-000001", "/step-000002"}) {
+    std::ofstream(folder.path() + step + "/notes.txt") << "a good one";
+  }
+  for (const std::int64_t step : {2, 2, 3, 4, 5}) run.save(folder.path(), step);
+  for (const char* step : {"/step-000001", "/step-000002"}) {
+    INFO(step);
+    CHECK(std::filesystem::exists(folder.path() + step + "/notes.txt"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() + step + "/manifest.json"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() + step + "/rank-00000.0.safetensors"));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/step-000003"));
+  CHECK(require_value(list_checkpoints(folder.path())).size() == 2);
+}
+
 TEST_CASE("what cannot be saved or loaded is refused, naming it", "[checkpoint]") {
   const Model model = test::mlp_chain();
   const test::TemporaryFolder folder;
@@ -121,6 +145,11 @@ TEST_CASE("what cannot be saved or loaded is refused, naming it", "[checkpoint]"
           "checkpoints need a directory");
   refused(Checkpointer::create(run.engine(), {.directory = path, .keep = -1}).status(),
           Code::invalid_argument, "keep must be at least 0, found -1");
+  const std::string file = path + "/step-000009";
+  std::ofstream(file) << "a file";
+  refused(Checkpointer::create(run.engine(), {.directory = path}).status(), Code::invalid_argument,
+          file + " is no folder, as checkpoints are: remove it, or give another folder");
+  std::filesystem::rename(file, path + "/step-by-step.txt");  // is in nobody's way
   refused(latest_checkpoint(path).status(), Code::io_error, path + " has no complete checkpoint");
   refused(load_checkpoint(run.engine(), path).status(), Code::io_error,
           path +

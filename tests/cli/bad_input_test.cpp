@@ -93,6 +93,7 @@ TEST_CASE("numbers that make no sense are refused", "[cli]") {
   check_refused(simulate_tiny + "--json=maybe", "--json takes no value, and is given 'maybe'");
   check_refused(simulate_tiny + "--nodes 1 --nodes 2", "--nodes is given 2 times: give it once");
   check_refused(simulate_tiny + "--nodes", "--nodes is given no value: add one");
+  check_refused(simulate_tiny + "--batch 2.0", "--batch: '2.0' is no whole number, choose 1");
   check_refused(simulate_tiny + "--seed -1", "--seed: '-1' is out of range");
   for (const std::string value : {"1.5", "1", "-0.1", "nan", "inf", "much"}) {
     check_refused(simulate_tiny + "--jitter " + value, "choose 0 to 0.99");

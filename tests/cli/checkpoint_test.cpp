@@ -53,6 +53,7 @@ TEST_CASE("checkpoint verify finds a damaged byte", "[cli]") {
   const ProgramRun whole = run_tessera("checkpoint verify " + path);
   CHECK(whole.exit_code == 0);
   CHECK(whole.output.find("is whole") != std::string::npos);
+  CHECK(whole.output.find(" in 2 files\n") != std::string::npos);
   const std::string file = path + "/step-000004/rank-00001.0.safetensors";
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
       .seekp(-1, std::ios::end)

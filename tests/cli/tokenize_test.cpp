@@ -29,6 +29,14 @@ TEST_CASE("tokens are not written over what they are made of", "[cli][tokenize]"
   CHECK(text_of("to.txt") == "to");
   CHECK(tokenize("to.txt -o letters.json").messages ==
         "tessera: --output letters.json is read as the tokenizer: choose another name\n");
+  write("config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+  CHECK(
+      tokenize("to.txt -o config.json").messages ==
+      "tessera: --output config.json: is JSON, no plain text, whose place tokens would take: name "
+      "another file, or remove it\n");
+  CHECK(text_of("config.json").starts_with("{"));
+  CHECK(tokenize("to.txt -o again.bin").exit_code == 0);
+  CHECK(tokenize("to.txt -o again.bin").exit_code == 0);
 }
 
 TEST_CASE("files without a text are refused, and documents without one are counted",

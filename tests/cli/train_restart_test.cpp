@@ -48,6 +48,7 @@ TEST_CASE("a fine-tuning run has one line for the first start and for restarts",
   const auto last = nlohmann::json::parse(whole.substr(whole.find('\n') + 1));
   CHECK(loss_of("second.json") == last["loss"]);
   CHECK(tuned("--resume tuned --steps 3") == 2);
+  CHECK(run_tessera("checkpoint verify tuned").output.ends_with(" in 1 file\n"));
   std::filesystem::create_directories(run_folder() + "stray");
   write("stray/step-000009", "");
   CHECK(says(trained_on("text.txt", "--save stray --json stray.json"),

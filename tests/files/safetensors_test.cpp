@@ -104,6 +104,13 @@ TEST_CASE("weights take the place of weights, and of nothing else", "[files]") {
   CHECK(said().empty());
   std::ofstream(path, std::ios::binary) << std::string("\x02\0\0\0\0\0\0\0{}", 10);
   CHECK(said().empty());
+  // Sizes of TiB and what only looks like JSON are other formats: the same as where data are read.
+  for (const std::string& other : {std::string("\x02\0\0\0\x01\0\0\0{\"a\"", 12),
+                                   std::string("\x02\0\0\0\0\0\0\0{\x01\x02", 11)}) {
+    std::ofstream(path, std::ios::binary) << other;
+    CHECK_FALSE(said().empty());
+    CHECK_FALSE(begins_as_safetensors(other));
+  }
 }
 
 TEST_CASE("files that are none are refused by a sentence", "[files]") {

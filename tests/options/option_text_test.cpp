@@ -28,6 +28,10 @@ TEST_CASE("what an option cannot be is refused with what it can be", "[options]"
   CHECK(parse_option(count, "9").status().message() ==
         "--count: '9' is out of range, choose 1 to 8");
   CHECK(parse_option(count, "x").status().message() == "--count: 'x' is no number, choose 1 to 8");
+  for (const char* text : {"1.0", "1e0", "2.5"}) {
+    CHECK(parse_option(count, text).status().message() ==
+          "--count: '" + std::string(text) + "' is no whole number, choose 1 to 8");
+  }
   CHECK(parse_option(count, "99999999999999999999").status().message().find("out of range") !=
         std::string::npos);
   CHECK(checked_option(count, 0.5, "count").status().message() ==

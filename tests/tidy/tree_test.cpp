@@ -132,14 +132,20 @@ TEST_CASE("links in the documentation lead somewhere", "[tidy]") {
   CHECK(all.empty());
 }
 
-TEST_CASE("the README shows the program that tests/package builds", "[tidy]") {
-  std::string readme;
-  std::string program;
-  for (const SourceFile& file : tree()) {
-    if (file.path == "README.md") readme = file.text;
-    if (file.path == "tests/package/consumer/main.cpp") program = file.text;
+TEST_CASE("manuals show the programs that tests build, as they are", "[tidy]") {
+  const std::vector<std::pair<std::string, std::string>> shown_in = {
+      {"README.md", "tests/package/consumer/main.cpp"},
+      {"docs/embedding.md", "examples/own_loop.cpp"}};
+  for (const auto& [manual, program] : shown_in) {
+    INFO(manual << " and " << program);
+    std::string text;
+    std::string code;
+    for (const SourceFile& file : tree()) {
+      if (file.path == manual) text = file.text;
+      if (file.path == program) code = file.text;
+    }
+    const std::string shown = code.substr(code.find('\n') + 1);  // without the licence line
+    REQUIRE(shown.size() > 100);
+    CHECK(text.find("```cpp\n" + shown + "```") != std::string::npos);
   }
-  const std::string shown = program.substr(program.find('\n') + 1);  // without the licence line
-  REQUIRE(shown.size() > 100);
-  CHECK(readme.find("```cpp\n" + shown + "```") != std::string::npos);
 }

@@ -82,8 +82,7 @@ Result<Packing> Packing::of(const Corpus& corpus, const std::vector<SampledRange
                               corpus.source()));
   }
   return Status(Code::invalid_argument,
-                fmt::format("{}: none of its {} documents has anything to learn", corpus.source(),
-                            packing.left_out_));
+                fmt::format("{}: none of its documents has anything to learn", corpus.source()));
 }
 
 Result<Packing> Packing::in_order(const Corpus& corpus, const std::vector<SampledRange>& ranges,

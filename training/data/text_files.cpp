@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/documents.h"
+#include "tessera/safetensors.h"
 
 namespace tessera {
 namespace {
@@ -29,10 +30,7 @@ std::string known_kind(std::string_view beginning) {
   for (const auto& [magic, kind] : known) {
     if (beginning.starts_with(magic)) return kind;
   }
-  const bool header = beginning.substr(0, 10).ends_with("{\"");
-  return header && beginning.substr(4, 4) == std::string_view("\0\0\0\0", 4)
-             ? "is a safetensors file"
-             : "";
+  return begins_as_safetensors(beginning) ? "is a safetensors file" : "";
 }
 
 std::string kind_of_binary(std::string_view text) {

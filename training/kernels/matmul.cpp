@@ -30,6 +30,21 @@ dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, 
   return {{rows, columns}, type_of(dtype), strides};
 }
 
+// oneDNN has no such product for processors without AVX-512, however small.
+bool multiplies_bfloat16() {
+  static const bool can = [] {
+    try {
+      const auto one = matrix(16, 16, DType::bfloat16, false, 0);
+      const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(one, one, one), engine).get(true) !=
+             nullptr;
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }();
+  return can;
+}
+
 }  // namespace
 
 struct Matmul::Prepared {
@@ -103,17 +118,23 @@ void Matmul::Prepared::run(const void* a, const void* b, void* c, const float* b
   TESSERA_ASSERT(done == dnnl_success, "a prepared product of matrices runs");
 }
 
+Matmul Matmuls::made(const MatmulShape& shape, bool widened) {
+  Matmul out;
+  if (widened) out.widened_.emplace(shape);
+  out.prepared_ =
+      std::make_shared<const Matmul::Prepared>(widened ? out.widened_->product() : shape, places_);
+  const Bytes besides = widened ? out.widened_->scratch() : Bytes{0};
+  scratch_ = std::max(scratch_, besides + out.prepared_->scratch);
+  return out;
+}
+
 Result<const Matmul*> Matmuls::prepare(const MatmulShape& shape) {
   const auto found = prepared_.find(shape);
   if (found != prepared_.end()) return &found->second;
   try {
-    Matmul made;
-    if (WidenedProduct::needed(shape)) made.widened_.emplace(shape);
-    made.prepared_ = std::make_shared<const Matmul::Prepared>(
-        made.widened_ ? made.widened_->product() : shape, places_);
-    const Bytes widened = made.widened_ ? made.widened_->scratch() : Bytes{0};
-    scratch_ = std::max(scratch_, widened + made.prepared_->scratch);
-    return &prepared_.emplace(shape, std::move(made)).first->second;
+    const bool widens =
+        shape.input == DType::float16 || (shape.input == DType::bfloat16 && !multiplies_bfloat16());
+    return &prepared_.emplace(shape, made(shape, widens)).first->second;
   } catch (const dnnl::error& e) {
     return Status(Code::not_supported,
                   fmt::format("oneDNN cannot multiply {} x {} by {} x {} as {}: {}", shape.m,

@@ -27,7 +27,7 @@ class Matmul {
   friend class Matmuls;
   struct Prepared;
   std::shared_ptr<const Prepared> prepared_;
-  std::optional<WidenedProduct> widened_;  // float16, of which prepared_ is the float32
+  std::optional<WidenedProduct> widened_;  // of halves, of which prepared_ is the float32
 };
 
 class Matmuls {
@@ -42,6 +42,8 @@ class Matmuls {
   Bytes scratch() const { return scratch_; }
 
  private:
+  Matmul made(const MatmulShape& shape, bool widened);
+
   int places_;
   Bytes scratch_{};
   std::map<MatmulShape, Matmul> prepared_;

@@ -14,8 +14,9 @@ std::int64_t widened_bytes(const StoredRows& rows) {
   return (needed + alignment - 1) / alignment * alignment;
 }
 
-void widen(const StoredRows& rows, const void* from, float* to) {
-  const auto* const source = static_cast<const Float16*>(from);
+template <class Half>
+void widen_as(const StoredRows& rows, const void* from, float* to) {
+  const auto* const source = static_cast<const Half*>(from);
   wide([=]() TESSERA_INLINE {
     for (std::int64_t r = 0; r < rows.count; ++r) {
       for (std::int64_t i = 0; i < rows.width; ++i) {
@@ -25,8 +26,9 @@ void widen(const StoredRows& rows, const void* from, float* to) {
   });
 }
 
-void narrow(const StoredRows& rows, const float* from, void* to) {
-  auto* const target = static_cast<Float16*>(to);
+template <class Half>
+void narrow_as(const StoredRows& rows, const float* from, void* to) {
+  auto* const target = static_cast<Half*>(to);
   wide([=]() TESSERA_INLINE {
     for (std::int64_t r = 0; r < rows.count; ++r) {
       for (std::int64_t i = 0; i < rows.width; ++i) {
@@ -34,6 +36,14 @@ void narrow(const StoredRows& rows, const float* from, void* to) {
       }
     }
   });
+}
+
+void widen(DType half, const StoredRows& rows, const void* from, float* to) {
+  half == DType::float16 ? widen_as<Float16>(rows, from, to) : widen_as<BFloat16>(rows, from, to);
+}
+
+void narrow(DType half, const StoredRows& rows, const float* from, void* to) {
+  half == DType::float16 ? narrow_as<Float16>(rows, from, to) : narrow_as<BFloat16>(rows, from, to);
 }
 
 }  // namespace
@@ -60,7 +70,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
   };
   const auto widened = [&](const StoredRows& rows, const void* from) {
     float* const to = take(rows);
-    widen(rows, from, to);
+    widen(shape_.input, rows, from, to);
     return to;
   };
   Widened out{widened(shape_.a_rows(), a), widened(shape_.b_rows(), b), static_cast<float*>(c),
@@ -68,7 +78,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
   if (widens_c()) {
     const StoredRows rows = shape_.c_rows();
     out.c = take(rows);
-    if (shape_.add) widen(rows, c, out.c);
+    if (shape_.add) widen(shape_.output, rows, c, out.c);
   }
   out.scratch = at;
   return out;
@@ -76,7 +86,7 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
 
 void WidenedProduct::after(const Widened& widened, void* c) const {
   const StoredRows rows = shape_.c_rows();
-  if (widens_c()) narrow(rows, widened.c, c);
+  if (widens_c()) narrow(shape_.output, rows, widened.c, c);
 }
 
 }  // namespace tessera::kernels

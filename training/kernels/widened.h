@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float16 matrices where the library has none: operands are widened to float32, which
-// is exact, and the result is rounded once, as a product of float16 would be.
+// Products of halves where the library has none: of float16, and of bfloat16 on processors without
+// AVX-512. Operands are widened to float32, which is exact, and the result is rounded once, as a
+// product of halves would be.
 //
 //   const WidenedProduct widened(shape);
 //   ... prepare widened.product() ...
@@ -22,9 +23,7 @@ struct Widened {
 
 class WidenedProduct {
  public:
-  static bool needed(const MatmulShape& shape) { return shape.input == DType::float16; }
-
-  /// REQUIRES: needed.
+  /// REQUIRES: the input is float16 or bfloat16.
   explicit WidenedProduct(const MatmulShape& shape) : shape_(shape) {}
 
   MatmulShape product() const;

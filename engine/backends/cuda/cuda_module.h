@@ -42,8 +42,8 @@ struct CudaModule {
 /// The function that the module exports as "tessera_cuda_module".
 using GetCudaModule = const CudaModule* (*)();
 
-/// libtessera_cuda.so in `folder` if that is not empty, otherwise beside the program and in
-/// ../lib/tessera. It stays open until the process ends.
+/// libtessera_cuda.so in `folder` if that is not empty, else where find_module
+/// (engine/backends/host/module_file.h) looks. It stays open until the process ends.
 /// Fails: not_supported (no such module, or a library that it needs is missing), naming the file.
 Result<const CudaModule*> open_cuda_module(const std::string& folder);
 

@@ -16,7 +16,8 @@ Result<OpenTransport> find_transport(const std::string& name, const std::string&
   if (!path) {
     return Status(Code::not_supported,
                   fmt::format("{} is not there: install libopenmpi-dev and openmpi-bin and build "
-                              "with -DTESSERA_MPI=ON, or run without mpirun",
+                              "with -DTESSERA_MPI=ON, name its folder in the environment variable "
+                              "TESSERA_MODULES, or run without mpirun",
                               file));
   }
   void* const module = dlopen(path->c_str(), RTLD_NOW | RTLD_GLOBAL);

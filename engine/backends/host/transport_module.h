@@ -14,8 +14,8 @@ namespace tessera {
 /// fills `error`.
 using OpenTransport = Transport* (*)(std::string* error);
 
-/// Looks for lib<name>.so in `folder` if that is not empty, otherwise beside the program and in
-/// ../lib/tessera. The module stays open until the process ends.
+/// Looks for lib<name>.so in `folder` if that is not empty, else where find_module
+/// (engine/backends/host/module_file.h) looks. The module stays open until the process ends.
 /// Fails: not_supported (no such module, or a library that it needs is missing), naming the file;
 /// communication_error.
 Result<std::unique_ptr<Transport>> open_transport(const std::string& name,

@@ -80,8 +80,9 @@ class Checkpointer {
  public:
   /// Makes the folder. The engine must outlive it.
   /// Fails: invalid_argument (no directory, a negative keep; the folder has checkpoints of another
-  /// model), not_supported (an engine of independent process groups; an Engine from elsewhere; a
-  /// runtime without numbers), io_error, all naming what.
+  /// model, or a file that is called as a checkpoint's folder), not_supported (an engine of
+  /// independent process groups; an Engine from elsewhere; a runtime without numbers), io_error,
+  /// all naming what.
   static Result<std::unique_ptr<Checkpointer>> create(Engine& engine,
                                                       const CheckpointOptions& options);
   /// Waits for files that are being written. A checkpoint that was not finished is not there.

@@ -21,6 +21,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/status.h"
@@ -63,6 +64,10 @@ class SafetensorsFile {
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+/// Whether a file that begins with these bytes (ten are enough) is one, as far as they can say: the
+/// size of a header below 4 GiB, and a JSON object.
+bool begins_as_safetensors(std::string_view beginning);
 
 /// Fails: invalid_argument, if a file of this path would take the place of a folder, a pipe or a
 /// device, or of a file that is not empty and no safetensors file: a config.json by mistake.

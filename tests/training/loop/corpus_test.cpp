@@ -199,6 +199,7 @@ TEST_CASE("what is something else than tokens is not taken for them, whoever say
       {std::string("\x1f\x8b\x08\0", 4) + tokens, "is packed by gzip"},
       {"PAR1" + tokens, "is a Parquet table"},
       {std::string("\x40\0\0\0\0\0\0\0{\"", 10) + tokens, "is a safetensors file"},
+      {std::string("\x02\0\0\0\0\0\0\0{}", 10) + tokens, "is a safetensors file"},
       {text, "is text"},
       {"{\"text\": \"" + text + "\"}", "is text"}};
   for (const auto& [bytes, kind] : others) {

@@ -93,7 +93,7 @@ typedef struct tessera_runtime_options {
   int32_t kind;            /* a tessera_runtime_kind */
   int32_t ranks;           /* of the simulator, at most 4096; 0: 1, with MPI as were started */
   double deadline_seconds; /* without progress, a run of several processes ends; 0: 300 */
-  const char* modules; /* folder of libtessera_mpi.so; null: beside the program, ../lib/tessera */
+  const char* modules; /* folder of libtessera_mpi.so; null: that of TESSERA_MODULES, or found */
   const char* trace;   /* the file of a trace, which tessera_runtime_finish completes; null: none */
 } tessera_runtime_options;
 

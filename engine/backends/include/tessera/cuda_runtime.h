@@ -93,8 +93,8 @@ struct CudaOptions {
   std::string comm_id = {};
 };
 
-/// Whether this machine can do it. `modules`: the folder of libtessera_cuda.so; "": beside the
-/// program, or ../lib/tessera. Returns what was found: "8 x NVIDIA H200, CUDA 13.0, ...".
+/// Whether this machine can do it. `modules`: the folder of libtessera_cuda.so; "": as
+/// make_mpi_runtime finds its. Returns what was found: "8 x NVIDIA H200, CUDA 13.0, ...".
 /// Fails: not_supported, naming what is missing or too old: module, library, driver, GPU, NCCL.
 Result<std::string> cuda_available(const std::string& modules = "");
 

@@ -56,7 +56,8 @@ struct HostOptions {
 Result<std::unique_ptr<ProcessRuntime>> make_local_runtime(const HostOptions& options);
 
 /// This process's rank of the MPI world that it was started in (mpirun, srun): starts MPI if nobody
-/// has. `modules`: the folder of libtessera_mpi.so; "": beside the program, or ../lib/tessera.
+/// has. `modules`: the folder of libtessera_mpi.so; "": that of the environment variable
+/// TESSERA_MODULES, else beside the program, its ../lib/tessera, or where libtessera_c.so lies.
 /// Fails: not_supported (built without MPI, or its library is missing), naming the file;
 /// communication_error; out_of_memory.
 Result<std::unique_ptr<ProcessRuntime>> make_mpi_runtime(const HostOptions& options,
