@@ -14,7 +14,29 @@ constexpr std::int64_t total_max = std::int64_t{1} << 62;
 
 Status wrong(const std::string& what) { return {Code::corrupt, what}; }
 
-bool is_time(Time time) { return time >= -time_max && time <= time_max; }
+bool is_time(Time time) { return (time >= -time_max) & (time <= time_max); }
+
+// Columns one after the other, without a branch, as there may be millions of ranks and steps.
+bool all_possible(const storage::RankSteps& rows, std::size_t first, std::size_t last,
+                  std::int64_t most) {
+  bool wrong = false;
+  for (std::size_t i = first; i < last; ++i) {
+    const Time begin = rows.begin[i], end = rows.end[i];
+    wrong |= !is_time(begin) | !is_time(end) | (begin > end);
+  }
+  if (wrong) return false;
+  for (std::size_t i = first; i < last; ++i) wrong |= rows.end[i] - rows.begin[i] > most;
+  for (const auto* column :
+       {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
+    const std::int64_t* const values = column->data();
+    for (std::size_t i = first; i < last; ++i) wrong |= (values[i] < 0) | (values[i] > most);
+  }
+  for (const auto* column : {&rows.peak_allocated, &rows.peak_reserved}) {
+    const Bytes* const values = column->data();
+    for (std::size_t i = first; i < last; ++i) wrong |= values[i].value < 0;
+  }
+  return !wrong;
+}
 
 }  // namespace
 
@@ -34,15 +56,9 @@ Status check_ops(const std::vector<storage::OpRow>& ops) {
 Status check_steps(const storage::RankSteps& rows, std::int32_t steps) {
   const auto ranks = static_cast<std::size_t>(std::max(rows.ranks, 1));
   const std::int64_t most = total_max / std::max(steps, 1);
+  if (all_possible(rows, 0, rows.begin.size(), most)) return {};
   for (std::size_t i = 0; i < rows.begin.size(); ++i) {
-    bool right = is_time(rows.begin[i]) && is_time(rows.end[i]) && rows.begin[i] <= rows.end[i] &&
-                 rows.end[i] - rows.begin[i] <= most;
-    for (const auto* column :
-         {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
-      right = right && (*column)[i] >= 0 && (*column)[i] <= most;
-    }
-    right = right && rows.peak_allocated[i].value >= 0 && rows.peak_reserved[i].value >= 0;
-    if (right) continue;
+    if (all_possible(rows, i, i + 1, most)) continue;
     return wrong(fmt::format("rank_step has impossible numbers for rank {} in step {}", i % ranks,
                              static_cast<std::size_t>(rows.step) + i / ranks));
   }

@@ -6,6 +6,7 @@
 // further from 0 than chance lets any of all stretches be (Bonferroni's limit), so a small excess
 // counts if it lasts and a large one at once, and noise counts never.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -100,6 +101,7 @@ std::vector<std::vector<double>> shares_of(const Distances& distances, const Met
                                            Rank first) {
   const Rank end = std::min(first + ranks_at_once, table.ranks());
   std::vector<std::vector<double>> shares(static_cast<std::size_t>(end - first));
+  for (auto& of_rank : shares) of_rank.reserve(static_cast<std::size_t>(table.steps()));
   for (std::int32_t step = 0; step < table.steps(); ++step) {
     for (Rank rank = first; rank < end; ++rank) {
       shares[static_cast<std::size_t>(rank - first)].push_back(distances.share(step, rank));
@@ -118,13 +120,13 @@ class RankSeries {
  public:
   RankSeries(std::vector<double> shares, double deviation, double clip)
       : deviation_(deviation), shares_(std::move(shares)) {
-    sums_.push_back(0);
-    clipped_sums_.push_back(0);
-    for (const double share : shares_) {
-      sums_.push_back(sums_.back() + share);
+    sums_.resize(shares_.size() + 1);
+    clipped_sums_.resize(shares_.size() + 1);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      sums_[i + 1] = sums_[i] + shares_[i];
       // One step beyond all measure must not make a stretch of ordinary ones odd.
-      clipped_sums_.push_back(clipped_sums_.back() +
-                              std::clamp(share, -clip * deviation, clip * deviation));
+      clipped_sums_[i + 1] =
+          clipped_sums_[i] + std::clamp(shares_[i], -clip * deviation, clip * deviation);
     }
   }
 
@@ -133,20 +135,24 @@ class RankSeries {
     return (sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)]) /
            (end - begin);
   }
-  /// The oddest stretch on one side (+1, -1) whose mean is at least `least` away, without
+  /// The oddest stretches above and below whose means are at least `least` away, without
   /// deviations if none passes `limit`.
-  Stretch oddest(int side, double limit, double least) const {
+  std::array<Stretch, 2> oddest(double limit, double least) const {
     const auto steps = static_cast<std::int32_t>(shares_.size());
-    Stretch best;
+    std::array<Stretch, 2> best;
     for (std::int32_t length = 1;; length = std::min(steps, 2 * length)) {
       const double usual = deviation_ * std::sqrt(static_cast<double>(length));
+      const double least_sum = limit * usual;
       for (std::int32_t begin = 0; begin + length <= steps; begin += std::max(1, length / 2)) {
         const std::int32_t end = begin + length;
         const double sum = clipped_sums_[static_cast<std::size_t>(end)] -
                            clipped_sums_[static_cast<std::size_t>(begin)];
+        if (std::abs(sum) < least_sum) continue;  // nearly all of them
+        const int side = sum > 0 ? 1 : -1;
+        if (mean(begin, end) * side < least) continue;
+        Stretch& of_side = best[side > 0 ? 0 : 1];
         const double off = sum / usual;
-        if (off * side < limit || mean(begin, end) * side < least) continue;
-        if (off * side > best.deviations * side) best = {begin, end, off};
+        if (off * side > of_side.deviations * side) of_side = {begin, end, off};
       }
       if (length >= steps) break;
     }
@@ -216,8 +222,9 @@ std::vector<Outlier> outliers(const MetricTable& table, std::optional<double> at
     Rank rank = first;
     for (std::vector<double>& shares : shares_of(distances, table, first)) {
       const RankSeries series(std::move(shares), deviation, limit + 1);
+      const std::array<Stretch, 2> oddest = series.oddest(limit, least);
       for (const int side : {1, -1}) {
-        const Stretch stretch = series.oddest(side, limit, least);
+        const Stretch stretch = oddest[side > 0 ? 0 : 1];
         if (stretch.deviations == 0) continue;
         join(side > 0 ? above : below, outlier_of(series, distances, table, rank, stretch, side));
       }

@@ -14,6 +14,7 @@
 
 #include "storage/call_log.h"
 #include "storage/close_trace.h"
+#include "storage/commit_schedule.h"
 #include "storage/partial_file.h"
 #include "storage/queue.h"
 #include "storage/record_sql.h"
@@ -23,15 +24,6 @@ namespace tessera::storage {
 namespace {
 
 constexpr std::size_t batch_size_max = 64 << 10;
-// A kill costs at most what came since the last commit, so this is well below a quarter second.
-constexpr Time save_interval = 150'000'000;
-// Where many lanes are open a commit takes long: it then has this share of the thread, as far as
-// the end of the next one is less than this after the end of the last.
-constexpr Time intervals_per_save = 4;
-constexpr Time save_latest = 240'000'000;
-// Without a clock a commit comes after so many bytes of calls.
-constexpr std::size_t bytes_per_save = 64 << 20;
-
 /// The caller's side logs calls; the thread replays them into rows. What the caller has logged and
 /// not yet handed over is taken by the thread when a commit is due, because the next call may be
 /// long in coming.
@@ -43,6 +35,7 @@ class ThreadedWriter final : public TraceWriter {
         file_(std::move(file)),
         batch_size_(
             std::min(batch_size_max, static_cast<std::size_t>(options.queue_max.value) / 4)),
+        schedule_(static_cast<bool>(options_.clock)),
         queue_(static_cast<std::size_t>(options.queue_max.value)) {}
   ~ThreadedWriter() override {
     failed_.store(true, std::memory_order_relaxed);  // nobody wants what is still queued
@@ -132,19 +125,24 @@ class ThreadedWriter final : public TraceWriter {
   }
 
   void write() {
-    last_save_ = now();
+    schedule_.begin(now());
     while (!queue_.over()) {
-      if (auto batch = queue_.pop(std::chrono::nanoseconds(save_interval))) play(std::move(*batch));
-      if (!save_is_due()) continue;
+      if (auto batch = queue_.pop(patience())) play(std::move(*batch));
+      if (failed_.load(std::memory_order_relaxed) || !schedule_.due(now())) continue;
       take_log();
       save();
     }
   }
 
+  std::chrono::nanoseconds patience() const {
+    if (failed_.load(std::memory_order_relaxed)) return std::chrono::hours(24);
+    return std::chrono::nanoseconds(schedule_.patience(now()));
+  }
+
   // After an error batches are still taken, so that the caller never waits for room in vain.
   void play(Calls batch) {
     if (failed_.load(std::memory_order_relaxed)) return;
-    unsaved_ += batch.size();
+    schedule_.recorded(batch.size());
     replay(batch, *rows_);
     look_for_failure();
     if (batch.bytes.capacity() > 2 * batch_size_) return;
@@ -162,35 +160,29 @@ class ThreadedWriter final : public TraceWriter {
   }
 
   // Batches in the queue came before the calls in the log, and whoever adds to either holds the
-  // lock. A caller that has it now, or fills the queue as fast as it is emptied, makes more calls:
-  // the commit does not wait for those.
+  // lock. A caller that fills the queue as fast as it is emptied makes more calls: the commit does
+  // not wait for those. One that has the lock adds a call to others that may be old by now, and
+  // gives it back at once, unless it waits for room in the queue.
   void take_log() {
     for (std::size_t k = queue_.count(); k > 0; --k) {
       play(std::move(*queue_.pop()));
-      if (options_.clock && now() - last_save_ >= save_latest - save_took_) return;
+      if (schedule_.late(now())) return;
     }
-    const std::unique_lock lock(log_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+    std::unique_lock lock(log_mutex_, std::try_to_lock);
+    for (int attempts = 50; !lock.owns_lock(); lock.try_lock()) {
+      if (--attempts == 0 || schedule_.late(now())) return;
+      if (auto batch = queue_.pop(std::chrono::milliseconds(1))) play(std::move(*batch));
+    }
     while (auto batch = queue_.pop({})) play(std::move(*batch));
     if (log_.size() > 0) play(log_.take());
   }
 
   Time now() const { return options_.clock ? options_.clock() : 0; }
 
-  bool save_is_due() const {
-    if (failed_.load(std::memory_order_relaxed)) return false;
-    if (!saved_ && unsaved_ > 0) return true;  // what run it is
-    if (!options_.clock) return unsaved_ >= bytes_per_save;
-    const Time latest = std::max(save_interval, save_latest - save_took_);
-    return now() - last_save_ >= std::clamp(intervals_per_save * save_took_, save_interval, latest);
-  }
-
   void save() {
     const Time begin = now();
-    if (std::exchange(unsaved_, 0) > 0) static_cast<void>(rows_->save());
-    saved_ = true;
-    last_save_ = now();
-    save_took_ = last_save_ - begin;
+    if (schedule_.take()) static_cast<void>(rows_->save());
+    schedule_.committed(begin, now());
     look_for_failure();
   }
 
@@ -257,10 +249,7 @@ class ThreadedWriter final : public TraceWriter {
   Status result_, cut_;
   std::string content_hash_;
 
-  // The thread's.
-  std::size_t unsaved_ = 0;  // bytes of calls since the last commit
-  bool saved_ = false;
-  Time last_save_ = 0, save_took_ = 0;
+  CommitSchedule schedule_;  // the thread's
 
   Queue<Calls> queue_;
   std::mutex used_mutex_;

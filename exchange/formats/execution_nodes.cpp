@@ -48,7 +48,8 @@ class NodeTimes {
   }
 
   /// Nodes of a graph, which come after what they wait for and, in a lane, one after the other.
-  void by_dependencies() {
+  void by_dependencies(ImportedRun& run) {
+    std::int64_t unknown = 0;
     std::vector<Time> end(nodes_.size(), 0);
     std::map<std::int64_t, Time> free;  // by lane
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -57,11 +58,17 @@ class NodeTimes {
       node.begin = lane;
       for (const std::int64_t id : node.after) {
         const auto found = place_.find(id);
-        if (found != place_.end()) node.begin = std::max(node.begin, end[found->second]);
+        const bool before = found != place_.end() && found->second < i;
+        if (before) node.begin = std::max(node.begin, end[found->second]);
+        unknown += before ? 0 : 1;
       }
       node.duration = std::clamp<Time>(node.duration, time_of_order, Time{1} << 40);
       lane = end[i] = std::min(node.begin + node.duration, Time{1} << 60);
     }
+    run.warn_count(
+        "{} dependencies are on nodes that come later or are not in the file: nothing waits for "
+        "them",
+        unknown);
   }
 
  private:
@@ -131,7 +138,7 @@ void add_nodes(std::vector<ExecutionNode> nodes, ImportedRank& rank, ImportedRun
         "operation that has no duration");
     const bool ordered = std::any_of(nodes.begin(), nodes.end(),
                                      [](const ExecutionNode& node) { return node.order > 0; });
-    ordered ? times.by_order() : times.by_dependencies();
+    ordered ? times.by_order() : times.by_dependencies(run);
   }
   NodeLanes lanes(nodes, rank, run);
   for (const ExecutionNode& node : nodes) {

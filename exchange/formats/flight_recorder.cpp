@@ -170,6 +170,7 @@ class DumpReader {
   }
 
   void count_unknown(const FlightEntry& entry, bool kind, bool type) {
+    waiting_p2p_ += entry.p2p && !entry.finished() ? 1 : 0;
     other_states_ += entry.known_state ? 0 : 1;
     other_calls_ += kind || entry.p2p ? 0 : 1;
     without_number_ += entry.p2p || entry.sequence >= 0 ? 0 : 1;
@@ -177,6 +178,11 @@ class DumpReader {
   }
 
   void tell_unknown() {
+    run_.warn_count(
+        "{} sends and receives of the Flight Recorder have not ended: who is missing in them "
+        "cannot "
+        "be told",
+        waiting_p2p_);
     run_.warn_count(
         "{} calls of the Flight Recorder are in states that are not known: they count as not ended",
         other_states_);
@@ -264,7 +270,8 @@ class DumpReader {
   std::map<std::string_view, Known> groups_;
   std::vector<FlightEntry> entries_;
   Time latest_ = 0;
-  std::int64_t other_states_ = 0, other_calls_ = 0, without_number_ = 0, without_type_ = 0;
+  std::int64_t waiting_p2p_ = 0, other_states_ = 0, other_calls_ = 0, without_number_ = 0,
+               without_type_ = 0;
 };
 
 bool is_json_dump(const SourceFile& source) {

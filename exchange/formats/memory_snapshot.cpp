@@ -9,6 +9,7 @@
 
 #include "exchange/formats/allocation_site.h"
 #include "exchange/import/file_rank.h"
+#include "exchange/import/source_lanes.h"
 #include "exchange/parse/pickle.h"
 
 namespace tessera::exchange {
@@ -33,7 +34,7 @@ SnapshotAction snapshot_action(std::string_view name) {
   if (name == "segment_alloc" || name == "segment_map") return SnapshotAction::segment_more;
   if (name == "segment_free" || name == "segment_unmap") return SnapshotAction::segment_less;
   if (name == "oom") return SnapshotAction::out_of_memory;
-  const bool known = name == "free_completed" || name == "snapshot" || name.starts_with("user_");
+  const bool known = name == "free_completed" || name == "snapshot" || name == "annotate";
   return known ? SnapshotAction::passed_over : SnapshotAction::unknown;
 }
 
@@ -123,23 +124,31 @@ class DeviceMemory {
     find_begin();
     for (const auto& [address, block] : held_) add(first_, block.size, block.site);
     for_each_event([&](const SnapshotEvent& event) { replay(event); });
+    run_.warn_count(
+        "{} events of the allocator have earlier times than the ones before them: shown at the "
+        "times of those",
+        backwards_);
     return samples_left_ >= 0 && events_left_ >= 0;
   }
 
  private:
+  /// The order of events is what happened; times are read by several threads.
   template <class Each>
   void for_each_event(Each each) {
-    Time ordinal = 0;
-    std::int64_t events = 0;
+    Time ordinal = 0, last = 0;
+    std::int64_t events = 0, backwards = 0;
     for (const TreeValue trace : device_.traces) {
       for (TreeItems list(trace); list.next() && samples_left_ >= 0 && events_left_ >= events;) {
         ++events;
         SnapshotEvent event = event_of(list.value());
         if (event.time == 0) event.time = ordinal += ns_per_us;
+        backwards += event.time < last ? 1 : 0;
+        event.time = last = std::max(event.time, last);
         each(event);
       }
     }
     if (events > events_left_) events_left_ = -1;
+    backwards_ = backwards;
     if (ordinal > 0) {
       run_.warn("the allocator's events have no times: they are shown a microsecond apart");
     }
@@ -189,7 +198,10 @@ class DeviceMemory {
       run_.warn_count("{} events of the allocator are of kinds that are not known: left out", 1);
     } else if (event.action == SnapshotAction::passed_over) {
       run_.lost("events of the allocator that change nothing of what is held");
+    } else if (event.action == SnapshotAction::alloc && event.size == 0) {
+      run_.lost("allocations without a size");
     } else if (event.action == SnapshotAction::alloc) {
+      free_unseen(event);
       held_[event.address] = {event.size, event.site};
       add(event.time, event.size, event.site);
     } else if (event.action == SnapshotAction::free_requested) {
@@ -205,6 +217,15 @@ class DeviceMemory {
                        event.size, event.device_free, std::max(reserved_, allocated_),
                        allocated_)});
     }
+  }
+
+  /// Two blocks cannot be at one address.
+  void free_unseen(const SnapshotEvent& event) {
+    const auto block = held_.find(event.address);
+    if (block == held_.end()) return;
+    run_.warn_count(
+        "{} blocks were allocated where one was that nobody had freed: it counts as freed then", 1);
+    add(event.time, -block->second.size, block->second.site);
   }
 
   void add(Time time, std::int64_t delta, const AllocationSite& site) {
@@ -226,7 +247,37 @@ class DeviceMemory {
   BlocksByAddress held_;
   Time first_ = 0;
   std::int64_t allocated_ = 0, reserved_ = 0, samples_left_ = 0, events_left_ = 0;
+  std::int64_t backwards_ = 0;
 };
+
+/// What record_function has named: begins and ends, which nest.
+void add_annotations(TreeValue list, std::int64_t device, ImportedRank& rank, ImportedRun& run) {
+  constexpr std::size_t open_max = 1000;
+  SourceLanes lanes(rank, run);
+  std::vector<std::pair<std::string_view, Time>> open;
+  std::int64_t left_out = 0;
+  for (TreeItems items(list); items.next();) {
+    const TreeValue entry = items.value();
+    if (entry["device"].integer() != device) continue;
+    const std::string_view name = entry["name"].text();
+    const Time time = sane_number(entry["time_us"].integer()) * ns_per_us;
+    if (entry["stage"].text() == "START" && open.size() < open_max) {
+      open.emplace_back(name, time);
+      continue;
+    }
+    const auto begin = std::find_if(open.rbegin(), open.rend(),
+                                    [&](const auto& one) { return one.first == name; });
+    if (begin == open.rend() || entry["stage"].text() != "END" || time < begin->second) {
+      ++left_out;
+      continue;
+    }
+    lanes.annotation(0, begin->second, time, name);
+    open.erase(std::next(begin).base());
+  }
+  left_out += std::ssize(open);
+  if (left_out > 0) run.lost("begins and ends of annotations that have no other half", left_out);
+  lanes.finish();
+}
 
 }  // namespace
 
@@ -253,6 +304,7 @@ Status read_memory_snapshot(SourceFile& source, const ImportLimits&, ImportedRun
     rank.shared_clock = true;
     const std::int64_t samples_max = size / bytes_per_event + events_anyway;
     const bool whole = DeviceMemory(device, sites, rank, run).write(samples_max);
+    add_annotations(tree->root()["external_annotations"], number, rank, run);
     if (!whole || tree->exhausted()) return source.error(Code::corrupt, too_much_in_it);
   }
   if (!devices.empty()) return {};

@@ -164,7 +164,8 @@ class InspectorReader {
   }
 
   void add(const InspectorRecord& record) {
-    if (record.operation.empty() || record.rank.empty()) {
+    const bool numbered = record.rank.find_first_not_of("-0123456789") == record.rank.npos;
+    if (record.operation.empty() || record.rank.empty() || !numbered) {
       return run_.lost("records of NCCL's Inspector that are no call");
     }
     if (record.version != version_) {  // of each line, and the same in all

@@ -103,22 +103,28 @@ class NsysReader {
   /// One device of one process is one rank.
   Status find_devices() {
     std::set<Key> keys;
-    for (const std::string_view name : {nsys_kernels, nsys_copies, nsys_graphs}) {
-      TESSERA_ASSIGN(const TableColumns table, columns(name));
-      if (!table.has_all({"start", "end"})) continue;
-      const std::string sql =
-          fmt::format("SELECT DISTINCT {}, {} FROM {} t LIMIT 4096", table.pick("t", {"globalPid"}),
-                      table.pick("t", {"deviceId"}), table.quoted());
-      TESSERA_TRY(file_.rows(sql, [&](const SqliteRow& row) {
-        keys.emplace(row.integer(0), row.integer(1));
-        return Status();
-      }));
+    for (const std::string_view name : {nsys_kernels, nsys_copies, nsys_sets, nsys_graphs}) {
+      TESSERA_TRY(find_devices(name, keys));
     }
+    // A device on which nothing ran is a rank only if there is no other.
+    if (keys.empty()) TESSERA_TRY(find_devices(nsys_memory, keys));
     ranks_.declare(keys, epoch_ != 0);
     return {};
   }
 
-  DeviceRanks::Device& device_of_thread(std::int64_t global_thread) {
+  Status find_devices(std::string_view name, std::set<Key>& keys) const {
+    TESSERA_ASSIGN(const TableColumns table, columns(name));
+    if (!table.has("start")) return {};
+    const std::string sql =
+        fmt::format("SELECT DISTINCT {}, {} FROM {} t LIMIT 4096", table.pick("t", {"globalPid"}),
+                    table.pick("t", {"deviceId"}), table.quoted());
+    return file_.rows(sql, [&](const SqliteRow& row) {
+      keys.emplace(row.integer(0), row.integer(1));
+      return Status();
+    });
+  }
+
+  DeviceRanks::Device* device_of_thread(std::int64_t global_thread) {
     return ranks_.of_process(global_thread & ~thread_bits);
   }
 
@@ -133,6 +139,11 @@ class NsysReader {
       return {};
     }
     const bool named = file_.has_table("StringIds");
+    if (!named) {
+      run_.warn(
+          "an Nsight Systems export has no names (StringIds): kernels are called \"kernel\", and "
+          "those of NCCL cannot be told from others");
+    }
     const std::string name = table.pick("k", {"shortName", "demangledName", "mangledName"});
     const std::string sql = fmt::format(
         "SELECT k.start, k.end, {}, {}, {}, {} FROM {} k{}", table.pick("k", {"globalPid"}),
@@ -174,25 +185,21 @@ class NsysReader {
 
   Status read_waits() {
     TESSERA_ASSIGN(const TableColumns table, columns(nsys_runtime));
-    if (!table.has_all({"start", "end", "nameId"}) || !file_.has_table("StringIds")) {
-      TESSERA_ASSIGN(const std::int64_t calls, file_.count(nsys_runtime));
-      if (calls > 0) run_.lost(calls_of_runtime, calls);
-      return {};
-    }
-    const std::string sql = fmt::format(
-        "SELECT r.start, r.end, {}, s.value FROM {} r JOIN StringIds s ON s.id = r.nameId "
-        "WHERE r.end - r.start >= {} AND s.value LIKE '%ynchronize%'",
-        table.pick("r", {"globalTid"}), table.quoted(), host_wait_min);
-    std::int64_t shown = 0;
-    TESSERA_TRY(spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
+    const bool named = table.has_all({"start", "end", "nameId"}) && file_.has_table("StringIds");
+    const std::string sql =
+        !named ? std::string()
+               : fmt::format(
+                     "SELECT r.start, r.end, {}, s.value FROM {} r JOIN StringIds s ON s.id = "
+                     "r.nameId "
+                     "WHERE r.end - r.start >= {} AND s.value LIKE '%ynchronize%'",
+                     table.pick("r", {"globalTid"}), table.quoted(), host_wait_min);
+    const auto wait = [&](const SqliteRow& row, Time begin, Time end) {
       std::string_view name = row.text(3);
       name = name.substr(0, name.find("_v"));  // "cudaDeviceSynchronize_v3020"
-      device_of_thread(row.integer(2)).lanes->wait(begin, end, name);
-      ++shown;
-    }));
-    TESSERA_ASSIGN(const std::int64_t calls, file_.count(nsys_runtime));
-    if (calls > shown) run_.lost(calls_of_runtime, calls - shown);
-    return {};
+      DeviceRanks::Device* const device = device_of_thread(row.integer(2));
+      if (device != nullptr) device->lanes->wait(begin, end, name);
+    };
+    return ranks_.calls(nsys_runtime, sql, wait, epoch_);
   }
 
   Status read_annotations() {
@@ -208,7 +215,8 @@ class NsysReader {
     return spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
       const std::string_view name = row.text(3);
       if (name.empty()) return run_.lost("NVTX ranges without a name");
-      device_of_thread(row.integer(2)).lanes->annotation(row.integer(2), begin, end, name);
+      DeviceRanks::Device* const device = device_of_thread(row.integer(2));
+      if (device != nullptr) device->lanes->annotation(row.integer(2), begin, end, name);
     });
   }
 
@@ -229,10 +237,14 @@ class NsysReader {
         run_.lost("events of memory that neither take nor give back");
         return {};
       }
+      const Key at{row.integer(1), row.integer(2)};
+      if (!ranks_.has(at)) {
+        run_.lost("events of memory of devices on which nothing ran");
+        return {};
+      }
       const std::int64_t bytes = std::clamp<std::int64_t>(row.integer(3), 0, 1LL << 50);
       const Time time = std::clamp<Time>(row.integer(0), 0, Time{1} << 61) + epoch_;
-      ranks_.memory(ranks_.of({row.integer(1), row.integer(2)}), time,
-                    row.integer(4) == 0 ? bytes : -bytes, "cudaMalloc");
+      ranks_.memory(ranks_.of(at), time, row.integer(4) == 0 ? bytes : -bytes, "cudaMalloc");
       return {};
     });
   }
@@ -266,7 +278,8 @@ class NsysReader {
 
 bool is_nsys(const SourceFile& source) {
   return source.has_table(nsys_kernels) || source.has_table(nsys_nvtx) ||
-         source.has_table(nsys_runtime) ||
+         source.has_table(nsys_runtime) || source.has_table(nsys_graphs) ||
+         source.has_table(nsys_copies) || source.has_table(nsys_memory) ||
          (source.has_table("StringIds") && source.has_table("TARGET_INFO_GPU"));
 }
 

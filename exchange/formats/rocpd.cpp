@@ -13,13 +13,15 @@
 namespace tessera::exchange {
 namespace {
 
-constexpr std::string_view dispatch_prefix = "rocpd_kernel_dispatch";
-
-/// What is behind `prefix` in names of tables: "_0000_..." for each run in the database.
-std::vector<std::string> run_ids(const std::vector<std::string>& tables, std::string_view prefix) {
-  std::vector<std::string> ids;
+/// What is behind the names of tables: "_0000_..." for each run in the database. Any may be absent.
+std::set<std::string> run_ids(const std::vector<std::string>& tables) {
+  constexpr std::string_view prefixes[] = {"rocpd_kernel_dispatch", "rocpd_memory_copy",
+                                           "rocpd_region", "rocpd_info_agent"};
+  std::set<std::string> ids;
   for (const std::string& table : tables) {
-    if (table.starts_with(prefix)) ids.push_back(table.substr(prefix.size()));
+    for (const std::string_view prefix : prefixes) {
+      if (table.starts_with(prefix)) ids.insert(table.substr(prefix.size()));
+    }
   }
   return ids;
 }
@@ -40,7 +42,8 @@ class RocpdRun {
     TESSERA_ASSIGN(const Rows rows, rows_of("rocpd_kernel_dispatch"));
     if (!rows.known()) return {};
     const std::string sql =
-        fmt::format("SELECT DISTINCT {}, {} FROM {} LIMIT 4096", rows.pid, rows.agent, rows.from);
+        fmt::format("SELECT DISTINCT {0}, {1} FROM {2} WHERE {1} IS NOT NULL LIMIT 4096", rows.pid,
+                    rows.agent, rows.from);
     return file_.rows(sql, [&](const SqliteRow& row) {
       devices_.insert(key(row.integer(0), row.integer(1)));
       keys.insert(key(row.integer(0), row.integer(1)));
@@ -52,7 +55,8 @@ class RocpdRun {
     TESSERA_TRY(read_kernels());
     TESSERA_TRY(read_copies());
     TESSERA_TRY(read_regions());
-    return read_memory();
+    TESSERA_TRY(read_memory());
+    return ranks_.count_left_out({"rocpd_sample" + id_, "rocpd_pmc_event" + id_});
   }
 
  private:
@@ -80,9 +84,12 @@ class RocpdRun {
     if (joined) {
       TESSERA_ASSIGN(places, TableColumns::of(file_, "rocpd_track" + id_));
       TESSERA_ASSIGN(const TableColumns times, TableColumns::of(file_, "rocpd_timestamp" + id_));
-      if (!places.has("id") || !times.has_all({"id", "value"})) return Rows();
+      if (!places.has("id") || !times.has_all({"id", "value"})) {
+        TESSERA_TRY(ranks_.count_left_out({table + id_}));
+        return Rows();
+      }
       rows.from += fmt::format(
-          " JOIN {0} b ON b.id = d.start_id JOIN {0} e ON e.id = d.end_id"
+          " LEFT JOIN {0} b ON b.id = d.start_id LEFT JOIN {0} e ON e.id = d.end_id"
           " LEFT JOIN {1} t ON t.id = d.track_id",
           times.quoted(), places.quoted());
     }
@@ -115,6 +122,7 @@ class RocpdRun {
         fmt::format("SELECT {}, {}, {}, {}, {}, {} FROM {}{}", rows.start, rows.end, rows.pid,
                     rows.agent, rows.stream, name, rows.from, join);
     return ranks_.spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
+      if (row.null(3)) return run_.lost("kernels that do not say on which device they ran");
       ranks_.of(key(row.integer(2), row.integer(3)))
           .lanes->kernel(row.integer(4), begin, end, row.text(5));
     });
@@ -135,11 +143,12 @@ class RocpdRun {
       // One of the two is the host.
       DeviceRanks::Key at = key(row.integer(2), row.integer(3));
       if (!devices_.contains(at)) at = key(row.integer(2), row.integer(4));
-      DeviceRanks::Device& device =
-          devices_.contains(at) ? ranks_.of(at) : ranks_.of_process(at.first);
+      DeviceRanks::Device* const device =
+          devices_.contains(at) ? &ranks_.of(at) : ranks_.of_process(at.first);
+      if (device == nullptr) return;
       const std::string_view called = row.text(7);
-      device.lanes->copy(row.integer(5), begin, end, called.empty() ? "Memcpy" : called,
-                         Bytes{row.integer(6)});
+      device->lanes->copy(row.integer(5), begin, end, called.empty() ? "Memcpy" : called,
+                          Bytes{row.integer(6)});
     });
   }
 
@@ -160,20 +169,19 @@ class RocpdRun {
           " v.category_id",
           event.quoted(), strings.quoted());
     }
-    const std::string sql =
-        fmt::format("SELECT {}, {}, {}, {}, {}, {} FROM {}{}{}", rows.start, rows.end, rows.pid,
-                    rows.tid, name, category, rows.from, join, events);
-    return ranks_.spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
-      const std::string_view called = row.text(4);
-      SourceLanes& lanes = *ranks_.of_process(key(row.integer(2), 0).first).lanes;
-      if (row.text(5).starts_with("MARKER")) {
-        lanes.annotation(row.integer(3), begin, end, called);
-      } else if (called.find("ynchronize") != called.npos && end - begin >= host_wait_min) {
-        lanes.wait(begin, end, called);
-      } else {
-        run_.lost(calls_of_runtime);
-      }
-    });
+    const std::string sql = fmt::format(
+        "SELECT {0}, {1}, {2}, {3}, {4}, {5} FROM {6}{7}{8} WHERE {5} LIKE 'MARKER%'"
+        " OR ({4} LIKE '%ynchronize%' AND {1} - {0} >= {9})",
+        rows.start, rows.end, rows.pid, rows.tid, name, category, rows.from, join, events,
+        host_wait_min);
+    const auto show = [&](const SqliteRow& row, Time begin, Time end) {
+      DeviceRanks::Device* const device = ranks_.of_process(key(row.integer(2), 0).first);
+      if (device == nullptr) return;
+      const bool mark = row.text(5).starts_with("MARKER");
+      mark ? device->lanes->annotation(row.integer(3), begin, end, row.text(4))
+           : device->lanes->wait(begin, end, row.text(4));
+    };
+    return ranks_.calls("rocpd_region" + id_, sql, show);
   }
 
   /// Frees tell neither size nor device, but the address.
@@ -192,7 +200,9 @@ class RocpdRun {
     return file_.rows(sql, [&](const SqliteRow& row) -> Status {
       const Time time = row.integer(0);
       const std::int64_t address = row.integer(5);
-      if (row.text(6) != "REAL") {
+      if (row.null(0) || time < 0 || time > Time{1} << 61) {
+        run_.lost("events without an end or with impossible times");
+      } else if (row.text(6) != "REAL") {
         run_.lost("events of memory that is reserved only");
       } else if (row.text(3) == "ALLOC") {
         const Allocation made{key(row.integer(1), row.integer(2)),
@@ -225,20 +235,20 @@ class RocpdRun {
 
 }  // namespace
 
-bool is_rocpd(const SourceFile& source) {
-  return !run_ids(source.tables(), dispatch_prefix).empty() ||
-         !run_ids(source.tables(), "rocpd_info_agent").empty();
-}
+bool is_rocpd(const SourceFile& source) { return !run_ids(source.tables()).empty(); }
 
 Status read_rocpd(SourceFile& source, const ImportLimits& limits, ImportedRun& run) {
   constexpr std::size_t runs_max = 256;
   TESSERA_ASSIGN(const SqliteFile file, SqliteFile::open(source.path()));
   DeviceRanks ranks(file, source, limits, run);
-  std::vector<std::string> ids = run_ids(file.tables(), dispatch_prefix);
-  if (ids.size() > runs_max) ids.resize(runs_max);
   std::vector<RocpdRun> runs;
   std::set<DeviceRanks::Key> keys;
-  for (const std::string& id : ids) {
+  for (const std::string& id : run_ids(file.tables())) {
+    if (runs.size() == runs_max) {
+      run.warn(
+          fmt::format("a rocpd database has more than {} runs: the others are left out", runs_max));
+      break;
+    }
     runs.emplace_back(file, id, static_cast<std::int64_t>(runs.size()), ranks, run);
     TESSERA_TRY(runs.back().read_version());
     TESSERA_TRY(runs.back().find_devices(keys));

@@ -24,6 +24,7 @@ class RpdReader {
     TESSERA_TRY(find_processes());
     TESSERA_TRY(read_operations());
     TESSERA_TRY(read_calls());
+    TESSERA_TRY(ranks_.count_left_out({"rocpd_monitor"}));
     return ranks_.finish();
   }
 
@@ -75,6 +76,12 @@ class RpdReader {
     if (!ops.has_all({"start", "end"})) return {};
     TESSERA_ASSIGN(const TableColumns strings, columns("rocpd_string"));
     const bool named = strings.has_all({"id", "string"});
+    if (!named) {
+      run_.warn(
+          "a database of rocmProfileData has no names (rocpd_string): copies and collectives "
+          "cannot "
+          "be told from kernels");
+    }
     TESSERA_ASSIGN(const std::string sizes, sizes_join());
     const std::string sql = fmt::format(
         "SELECT o.start, o.\"end\", {}, {}, {}, {}, {} FROM rocpd_op o{}{}{}",
@@ -113,7 +120,7 @@ class RpdReader {
     TESSERA_ASSIGN(const TableColumns strings, columns("rocpd_string"));
     TESSERA_ASSIGN(const TableColumns arguments, columns("rocpd_ustring"));
     if (!calls.has_all({"start", "end", "apiName_id"}) || !strings.has_all({"id", "string"})) {
-      return {};
+      return ranks_.calls("rocpd_api", {}, {});
     }
     const bool marks = arguments.has_all({"id", "string"}) && calls.has("args_id");
     const std::string sql = fmt::format(
@@ -123,19 +130,14 @@ class RpdReader {
         " OR (s.string LIKE '%ynchronize%' AND a.\"end\" - a.start >= {})",
         calls.pick("a", {"pid"}), calls.pick("a", {"tid"}), marks ? "coalesce(u.string, '')" : "''",
         marks ? " LEFT JOIN rocpd_ustring u ON u.id = a.args_id" : "", host_wait_min);
-    std::int64_t shown = 0;
-    TESSERA_TRY(ranks_.spans(sql, [&](const SqliteRow& row, Time begin, Time end) {
-      ++shown;
+    return ranks_.calls("rocpd_api", sql, [&](const SqliteRow& row, Time begin, Time end) {
       const auto device = device_of_process_.find(row.integer(2));
       const std::int64_t gpu = device == device_of_process_.end() ? first_ : device->second;
       SourceLanes& lanes = *ranks_.of({gpu, 0}).lanes;
       const std::string_view name = row.text(4), text = row.text(5);
       if (name.find("ynchronize") != name.npos) return lanes.wait(begin, end, name);
       lanes.annotation(row.integer(3), begin, end, text.empty() ? name : text);
-    }));
-    TESSERA_ASSIGN(const std::int64_t all, file_.count("rocpd_api"));
-    if (all > shown) run_.lost(calls_of_runtime, all - shown);
-    return {};
+    });
   }
 
   const SqliteFile& file_;

@@ -17,6 +17,7 @@ void DeviceRanks::declare(const std::set<Key>& keys, bool shared_clock) {
   shared_clock_ = shared_clock;
   const Rank of_file = keys.size() == 1 ? rank_of_file(source_.name(), false) : -1;
   for (const Key& key : keys) make(key, of_file);
+  declared_ = keys.size();
 }
 
 DeviceRanks::Device& DeviceRanks::make(const Key& key, Rank number) {
@@ -34,17 +35,22 @@ DeviceRanks::Device& DeviceRanks::of(const Key& key) {
   return devices_.size() < devices_max ? make(key, -1) : devices_.begin()->second;
 }
 
-DeviceRanks::Device& DeviceRanks::of_process(std::int64_t process) {
+DeviceRanks::Device* DeviceRanks::of_process(std::int64_t process) {
   const auto found = devices_.lower_bound({process, -1});
-  if (found != devices_.end() && found->first.first == process) return found->second;
-  return of({process, 0});
+  if (found != devices_.end() && found->first.first == process) return &found->second;
+  if (declared_ == 0) return &of({process, 0});
+  if (devices_.rbegin()->first.first == 0) return &devices_.begin()->second;
+  run_.lost("events of processes without a device");
+  return nullptr;
 }
 
 Status DeviceRanks::spans(const std::string& sql, const Each& each, Time epoch) {
   constexpr Time most = Time{1} << 61;
   return file_.rows(sql, [&](const SqliteRow& row) -> Status {
     const Time begin = row.integer(0), end = row.integer(1);
-    if (row.null(1) || begin < 0 || end < begin || end > most || epoch < 0 || epoch > most) {
+    ++rows_;
+    if (row.null(0) || row.null(1) || begin < 0 || end < begin || end > most || epoch < 0 ||
+        epoch > most) {
       run_.lost("events without an end or with impossible times");
       return {};
     }
@@ -56,6 +62,24 @@ Status DeviceRanks::spans(const std::string& sql, const Each& each, Time epoch) 
     each(row, begin + epoch, end + epoch);
     return {};
   });
+}
+
+Status DeviceRanks::calls(std::string_view table, const std::string& sql, const Each& each,
+                          Time epoch) {
+  const std::int64_t before = rows_;
+  if (!sql.empty()) TESSERA_TRY(spans(sql, each, epoch));
+  TESSERA_ASSIGN(const std::int64_t all, file_.count(table));
+  const std::int64_t shown = rows_ - before;
+  if (all > shown) run_.lost(calls_of_runtime, all - shown);
+  return {};
+}
+
+Status DeviceRanks::count_left_out(std::initializer_list<std::string> tables) {
+  for (const std::string& table : tables) {
+    TESSERA_ASSIGN(const std::int64_t rows, file_.count(table));
+    if (rows > 0) run_.lost(fmt::format("events of {}", table.substr(0, 60)), rows);
+  }
+  return {};
 }
 
 void DeviceRanks::memory(Device& device, Time time, std::int64_t delta, std::string_view name) {
@@ -74,8 +98,10 @@ void DeviceRanks::memory(Device& device, Time time, std::int64_t delta, std::str
 Status DeviceRanks::finish() {
   for (auto& [key, device] : devices_) device.lanes->finish();
   if (!devices_.empty()) return {};
-  return source_.error(Code::invalid_argument,
-                       "no kernel, copy or annotation was recorded into it");
+  return source_.error(
+      Code::invalid_argument,
+      "no kernel, copy or annotation of which time and place are known was recorded "
+      "into it");
 }
 
 }  // namespace tessera::exchange

@@ -120,8 +120,11 @@ void TraceModel::forgive_unfinished() {
 
 void TraceModel::name_classes() {
   std::array<std::set<OpKind>, op_class_count> kinds;
+  bool steps = false, others = false;  // an import may not know which pass a kernel is of
   for (const storage::OpRow& op : typical_ops()) {
     if (is_collective(op.kind)) kinds[static_cast<std::size_t>(class_of(op))].insert(op.kind);
+    if (op.kind != OpKind::compute || class_of(op) != OpClass::optimizer) continue;
+    (op.phase == Phase::none ? others : steps) = true;
   }
   for (std::size_t c = 0; c < kinds.size(); ++c) {
     std::string& name = class_names_[c];
@@ -130,6 +133,10 @@ void TraceModel::name_classes() {
     }
     std::replace(name.begin(), name.end(), '_', '-');
     if (name.empty()) name = name_of(static_cast<OpClass>(c));
+  }
+  if (others && run().backend == "import") {
+    class_names_[static_cast<std::size_t>(OpClass::optimizer)] =
+        steps ? "optimizer, other work" : "work";
   }
 }
 

@@ -23,7 +23,7 @@ using analysis::PathPart;
 using analysis::PathSegment;
 using analysis::Shortening;
 
-constexpr float table_width = 800;   // px; wider, rows are hard to follow
+constexpr float table_width = 800;   // px, of two; wider, rows are hard to follow
 constexpr float beside_from = 1240;  // from which on two tables stand side by side
 constexpr float number_width = 110;  // of a column
 constexpr float least_name = 150;    // numbers are left out before names are shorter
@@ -238,7 +238,7 @@ float PathPanel::draw_tables(Surface& ui, TraceModel& model, ViewState& state,
   const float gap = ui.theme.px(40);
   const bool beside = box.width() > ui.theme.px(beside_from);
   const float most = beside ? (box.width() - gap) / 2 : box.width();
-  const float wide = std::min(most, ui.theme.px(table_width));
+  const float wide = beside ? std::min(most, ui.theme.px(table_width)) : most;
   const Box first{box.min, {box.min.x + wide, box.max.y}};
   const float below = draw_rows(ui, model, state, path, PathGroup::operation, first);
   const float left = beside ? first.max.x + gap : box.min.x;

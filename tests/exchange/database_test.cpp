@@ -118,6 +118,83 @@ TEST_CASE("rocpd databases are read without their views, in both versions", "[ex
   CHECK(busy(joined, OpKind::all_gather) == busy(run, OpKind::all_gather));
 }
 
+/// The database that `sql` makes, imported.
+ImportedRun made(FormatReader reader, const std::string& sql) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/made.db";
+  sqlite3* connection = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &connection) == SQLITE_OK);
+  CHECK(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(connection);
+  ImportedRun run;
+  read_into(run, reader, path);
+  return run;
+}
+
+// Two processes, of which one has no device: 0x1000001 and 0x1000002, shifted by 24 bits.
+constexpr const char* two_processes = R"(
+  CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+  INSERT INTO StringIds VALUES(1, 'gemm');
+  CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, globalTid INT);
+  INSERT INTO NVTX_EVENTS VALUES(1000, 9000, 59, 'step 0', 281474993487883),
+                                (2000, 3000, 59, 'load', 281475010265093);)";
+
+TEST_CASE("a process without a device is no rank where others have one", "[exchange]") {
+  const ImportedRun run = made(read_nsys, std::string(two_processes) + R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT,
+                                            globalPid INT, shortName INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(2000, 5000, 0, 7, 281474993487872, 1);
+    CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INT, globalPid INT, deviceId INT, bytes INT,
+                                              memKind INT, memoryOperationType INT);
+    INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES(1, 281474993487872, 5, 4096, 2, 0);)");
+  REQUIRE(run.ranks().size() == 1);
+  CHECK(run.ranks()[0].spans.size() == 2);
+  CHECK(run.warnings().back() ==
+        "left out: 1 events of memory of devices on which nothing ran, 1 events of processes "
+        "without a "
+        "device");
+}
+
+TEST_CASE("exports that do not say of which process a kernel is have one rank", "[exchange]") {
+  const ImportedRun run = made(read_nsys, std::string(two_processes) + R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT,
+                                            shortName INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(2000, 5000, 0, 7, 1);)");
+  REQUIRE(run.ranks().size() == 1);
+  CHECK(run.ranks()[0].spans.size() == 3);
+  CHECK(run.ranks()[0].steps.size() == 1);
+}
+
+TEST_CASE("rocpd databases may lack kernels, and kernels their device", "[exchange]") {
+  const ImportedRun marks = made(read_rocpd, R"(
+    CREATE TABLE rocpd_string_1(id INT, string TEXT);
+    INSERT INTO rocpd_string_1 VALUES(1, 'step 0'), (2, 'MARKER_CORE_API'), (3, 'hipMalloc');
+    CREATE TABLE rocpd_event_1(id INT, category_id INT);
+    INSERT INTO rocpd_event_1 VALUES(1, 2);
+    CREATE TABLE rocpd_region_1(id INT, pid INT, tid INT, start INT, end INT, name_id INT,
+                                event_id INT);
+    INSERT INTO rocpd_region_1 VALUES(1, 7, 8, 0, 9000, 1, 1), (2, 7, 8, 100, 200, 3, NULL);
+    CREATE TABLE rocpd_sample_1(id INT);
+    INSERT INTO rocpd_sample_1 VALUES(1);)");
+  REQUIRE(marks.ranks().size() == 1);
+  CHECK(marks.ranks()[0].spans.size() == 1);
+  CHECK(marks.warnings().back() == "left out: 1 calls of the runtime, 1 events of rocpd_sample_1");
+
+  const ImportedRun lost = made(read_rocpd, R"(
+    CREATE TABLE rocpd_track_1(id INT, pid INT, tid INT, agent_id INT, stream_id INT);
+    INSERT INTO rocpd_track_1 VALUES(1, 7, 8, 2, 1);
+    CREATE TABLE rocpd_timestamp_1(id INT, value INT);
+    INSERT INTO rocpd_timestamp_1 VALUES(1, 1000), (2, 2000);
+    CREATE TABLE rocpd_kernel_dispatch_1(id INT, track_id INT, start_id INT, end_id INT);
+    INSERT INTO rocpd_kernel_dispatch_1 VALUES(1, 1, 1, 2), (2, 99, 1, 2), (3, 1, 2, 99);)");
+  REQUIRE(lost.ranks().size() == 1);
+  CHECK(lost.ranks()[0].spans.size() == 1);
+  CHECK(lost.warnings().back() ==
+        "left out: 1 events without an end or with impossible times, 1 kernels that do not say on "
+        "which "
+        "device they ran");
+}
+
 /// The database of that name with `sql` carried out, and what the import has left out of it.
 std::string left_out(Status (*read)(SourceFile&, const ImportLimits&, ImportedRun&),
                      const std::string& name, const std::string& sql) {

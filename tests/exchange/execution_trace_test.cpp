@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "exchange/formats/chakra.h"
 #include "exchange/parse/protobuf.h"
@@ -63,6 +64,21 @@ TEST_CASE("Chakra as JSON says what the protobuf does, and calls of collectives 
     CHECK(gathered->begin >= span_named(run, "c10d::broadcast_(0)").end);
     CHECK(span_named(run, "a kernel").begin >= gathered->end);
   }
+}
+
+TEST_CASE("dependencies of Chakra's nodes that cannot be kept are counted", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/chakra.json";
+  std::ofstream(path) << R"({"workload_graph": [
+    {"Id": 1, "Name": "a", "NodeType": 4, "data_deps": [2], "runtime": 10},
+    {"Id": 2, "Name": "b", "NodeType": 4, "data_deps": [1, 77], "runtime": 10}]})";
+  ImportedRun run;
+  read_into(run, read_chakra_json, path);
+  REQUIRE(run.ranks().size() == 1);
+  CHECK(span_named(run, "b").begin >= span_named(run, "a").end);
+  CHECK(run.warnings().back() ==
+        "2 dependencies are on nodes that come later or are not in the file: nothing waits for "
+        "them");
 }
 
 TEST_CASE("PyTorch's execution traces show what is inside of what, in order", "[exchange]") {

@@ -196,6 +196,20 @@ TEST_CASE("a list of entries alone, with one number for all calls, is a dump", "
   CHECK(run.ranks()[0].collectives[2].sequence == 3);
 }
 
+TEST_CASE("sends and receives that have not ended are counted", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace_rank_0";
+  std::ofstream(path) << R"({"version": "2.10", "pg_config": {}, "pg_status": {}, "entries": [
+    {"process_group": ["0", "default_pg"], "collective_seq_id": 1, "is_p2p": true,
+     "profiling_name": "nccl:send 0->1", "state": "started", "time_created_ns": 1700000000000000000,
+     "input_sizes": [[4]], "output_sizes": [[4]], "input_dtypes": ["Float"]}]})";
+  ImportedRun run;
+  read_into(run, read_flight_recorder, path);
+  test::require_ok(conclude_flight_recorder(run));
+  REQUIRE(run.warnings().size() == 1);
+  contains(run.warnings()[0], "1 sends and receives of the Flight Recorder have not ended");
+}
+
 TEST_CASE("two dumps of one rank are refused", "[exchange]") {
   ImportedRun run;
   read_into(run, read_flight_recorder, data_path("flight_missing_rank_0.pickle"));

@@ -47,6 +47,39 @@ TEST_CASE("allocations are named by the code that asked for them", "[exchange]")
   CHECK(run.text(memory[5].name) == "forward (model.py:31)");
 }
 
+TEST_CASE("annotations of a snapshot are spans beside its memory, and mark steps", "[exchange]") {
+  const ImportedRun run = read_one(read_memory_snapshot, "annotated_snapshot.pickle");
+  REQUIRE(run.ranks().size() == 1);
+  const ImportedRank& rank = run.ranks()[0];
+  REQUIRE(rank.spans.size() == 2);
+  CHECK(run.text(rank.spans[0].name) == "forward");
+  CHECK(rank.spans[0].end - rank.spans[0].begin == 50'000);
+  CHECK(rank.steps.size() == 1);
+  CHECK(run.warnings().back() ==
+        "left out: 1 allocations without a size, 1 begins and ends of annotations that have no "
+        "other half, 2 events of the allocator that change nothing of what is held");
+}
+
+TEST_CASE("events that contradict each other are named, and sums stay those of the order of events",
+          "[exchange]") {
+  const ImportedRun run = read_one(read_memory_snapshot, "annotated_snapshot.pickle");
+  std::vector<std::int64_t> allocated;
+  Time time = 0;
+  for (const ImportedMemory& sample : run.ranks()[0].memory) {
+    CHECK(sample.time >= time);
+    time = sample.time;
+    allocated.push_back(sample.allocated.value / mega);
+  }
+  CHECK(allocated == std::vector<std::int64_t>{2, 6, 2, 0, 4});
+  const std::vector<std::string> warnings = run.warnings();
+  const auto has = [&](const std::string& text) {
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [&](const std::string& w) { return w.find(text) != w.npos; });
+  };
+  CHECK(has("2 events of the allocator have earlier times than the ones before them"));
+  CHECK(has("1 blocks were allocated where one was that nobody had freed"));
+}
+
 TEST_CASE("running out of memory is told with its numbers", "[exchange]") {
   const ImportedRun run = read_one(read_memory_snapshot, "memory_snapshot.pickle");
   REQUIRE(run.diagnostics.size() == 1);

@@ -2,8 +2,10 @@
 #include "exchange/formats/nccl_inspector.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "tests/exchange/reading.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::exchange {
 namespace {
@@ -37,6 +39,24 @@ TEST_CASE("logs of NCCL's Inspector tell collectives, their sizes and their kern
   CHECK(timed->end - timed->begin == 390'000);
   CHECK(run.groups().size() == 2);
   CHECK(run.warnings().size() == 1);
+}
+
+TEST_CASE("a record whose rank is no number is of no rank", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/inspector.log";
+  const std::string line =
+      R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 2}, "metadata": {)"
+      R"("inspector_output_format_version": "v4.0", "dump_timestamp_us": 1752867229000000},)"
+      R"( "coll_perf": {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 4096,)"
+      R"( "coll_exec_time_us": 50}})";
+  std::string other = line;
+  other.replace(other.find("\"rank\": 0"), 9, R"("rank": "x")");
+  std::ofstream(path) << line << '\n' << other << '\n';
+  ImportedRun run;
+  read_into(run, read_nccl_inspector, path);
+  REQUIRE(run.ranks().size() == 1);
+  CHECK(run.ranks()[0].spans.size() == 1);
+  CHECK(run.warnings().back() == "left out: 1 records of NCCL's Inspector that are no call");
 }
 
 }  // namespace

@@ -176,6 +176,39 @@ TEST_CASE("of a rank that several files have the longest is taken, and others' s
   CHECK(of_steps->end[2] > of_steps->begin[2]);
 }
 
+// A rank that was killed when it had declared its streams, and nothing else yet.
+void record_only_streams_of(const std::string& path, const std::string& out) {
+  auto reader = TraceReader::open(path);
+  REQUIRE(reader.ok());
+  auto writer = TraceWriter::create(out);
+  REQUIRE(writer.ok());
+  (*writer)->begin(reader->info().run);
+  for (const auto& s : reader->info().streams) (*writer)->stream({s.id, s.name, s.role});
+  REQUIRE((*writer)->finish().ok());
+}
+
+TEST_CASE("a rank that was killed before it had declared its groups does not hide those of others",
+          "[host][merge]") {
+  const test::TemporaryFolder folder;
+  const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, merge_ranks);
+  const auto path = [&](const char* name) { return folder.path() + "/" + name; };
+  record(run, path("0"), 0, 0);
+  record(run, path("1"), 1, 0);
+  record_only_streams_of(path("0"), path("0-killed"));
+  const auto merged = exchange::merge_traces({path("0-killed"), path("1")}, path("merged"));
+  INFO(merged.status().message());
+  REQUIRE(merged.ok());
+  auto reader = TraceReader::open(path("merged"));
+  INFO(reader.status().message());
+  REQUIRE(reader.ok());
+  CHECK(reader->verify().ok());
+  const auto other = TraceReader::open(path("1"));
+  REQUIRE(other.ok());
+  REQUIRE_FALSE(other->info().communicators.empty());
+  CHECK(reader->info().communicators.size() == other->info().communicators.size());
+  CHECK(reader->info().units.size() == other->info().units.size());
+}
+
 TEST_CASE("a file whose times overflow is damaged, not added to", "[host][merge]") {
   const test::TemporaryFolder folder;
   const test::Run run = test::training_run(FullyShardOptions{.units = {"pair"}}, merge_ranks);
