@@ -106,10 +106,9 @@ constexpr std::string_view needed[] = {
 };
 
 constexpr std::pair<std::string_view, std::string_view> excepted[] = {
-    {"hidden_activation", "gemma"},
-    {"intermediate_size", "gpt_neo"},
-    {"num_experts_per_tok", "deepseek_v2"},
-    {"v_head_dim", "minicpm3"},
+    {"hidden_activation", "gemma"},           {"intermediate_size", "gpt_neo"},
+    {"moe_intermediate_size", "gemma4_text"}, {"num_experts", "gemma4_text"},
+    {"num_experts_per_tok", "deepseek_v2"},   {"v_head_dim", "minicpm3"},
 };
 
 // A number of the vocabulary; several may end a text.
