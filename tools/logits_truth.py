@@ -133,6 +133,8 @@ ROWS |= {
                                        dict(ROPES[8], partial_rotary_factor=0.5), ROPES[10]])),
 }
 # Keys that act only together.
+# Tokens of the text; all these embeddings but GPT-2's and GPT-NeoX's are told, and have no gradient there.
+PADDING = [("llama", 11), ("gemma2", 35), ("phi3", 1), ("gpt2", 11), ("gpt_neox", 11)]
 TOGETHER = [
     ("gpt2", dict(scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True)),
     ("gpt2", dict(scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=True, n_layer=3)),
@@ -154,6 +156,7 @@ TOGETHER = [
     ("olmo2", dict(attention_bias=True, num_key_value_heads=4, tie_word_embeddings=True)),
     ("phi3", dict(sliding_window=9, num_key_value_heads=1)),
     ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False)),
+    *((kind, dict(pad_token_id=token)) for kind, token in PADDING),
 ]
 MIXES = 12  # of random keys, for each architecture
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "engine/architectures/config_keys.h"
@@ -120,12 +121,16 @@ bool is_token(const std::string& key, const nlohmann::json& value) {
 }
 
 // Families whose embedding is told which row pads.
-void check_padding(JsonReader& config, const std::string& model_type) {
+bool knows_padding(std::string_view model_type) {
   constexpr std::string_view untold =
       " bloom clip_text_model codegen falcon falcon_mamba gpt-sw3 gpt2 gpt_bigcode gpt_neo "
       "gpt_neox gptj mpnet hubert mamba mamba2 mpt mt5 openai-gpt siglip_text_model t5 umt5 "
       "wav2vec2 ";
-  if (untold.find(" " + model_type + " ") != std::string_view::npos) return;
+  return untold.find(fmt::format(" {} ", model_type)) == std::string_view::npos;
+}
+
+void check_padding(JsonReader& config, const std::string& model_type) {
+  if (!knows_padding(model_type)) return;
   if (!config.has("pad_token_id") || !config.has("vocab_size")) return;
   const nlohmann::json& token = config.json()["pad_token_id"];
   const nlohmann::json& rows = config.json()["vocab_size"];
@@ -208,6 +213,29 @@ void check_numbers(JsonReader& config, const std::string& model_type) {
     config.fail("id2label", "must name classes by number: {\"0\": \"no\", \"1\": \"yes\"}");
   }
   config.integer("num_labels", 0, 2);
+}
+
+std::int64_t padding_token(const JsonReader& config, std::string_view model_type,
+                           std::int64_t rows) {
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 6> defaults = {
+      {{"gemma", 0},
+       {"gemma2", 0},
+       {"gemma3_text", 0},
+       {"olmo2", 1},
+       {"phi3", 32000},
+       {"smollm3", 128004}}};
+  if (!knows_padding(model_type)) return -1;
+  const nlohmann::json& json = config.json();
+  const auto said = json.find("pad_token_id");
+  if (said != json.end()) {
+    if (!said->is_number_integer()) return -1;
+    const auto token = said->get<std::int64_t>();
+    const bool inside = token >= -rows && token < rows;  // else check_padding did not know the rows
+    return !inside ? -1 : token < 0 ? token + rows : token;
+  }
+  const auto own = std::find_if(defaults.begin(), defaults.end(),
+                                [&](const auto& one) { return one.first == model_type; });
+  return own == defaults.end() || own->second >= rows ? -1 : own->second;
 }
 
 void check_halves(JsonReader& config, bool encoder) {

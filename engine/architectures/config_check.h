@@ -23,6 +23,11 @@ void check_activations(JsonReader& config, const std::string& model_type);
 /// Refuses sizes that are null, which no class takes, tokens and classes that are no numbers.
 void check_numbers(JsonReader& config, const std::string& model_type);
 
+/// Which of `rows` tokens pads by the file, or by the class's default where it says nothing; -1:
+/// none, or the family's embedding is not told.
+std::int64_t padding_token(const JsonReader& config, std::string_view model_type,
+                           std::int64_t rows);
+
 /// Refuses layers that no builder makes: attention to an encoder, a second half.
 void check_halves(JsonReader& config, bool encoder);
 

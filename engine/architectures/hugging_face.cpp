@@ -300,6 +300,10 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
                             : choice.encoder->build(config, choice.head, name);
   TESSERA_TRY(model.status());
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
+  if (trains) {
+    model->mathematics.padding_token =
+        padding_token(config, choice.model_type(), model->parameters[0].shape[0]);
+  }
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
   warn_of_others(config, architecture, *model);
   const bool guessed =

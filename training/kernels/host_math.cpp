@@ -80,7 +80,7 @@ void HostMath::gather_rows(ConstArray table, const TokenRows& rows, std::int64_t
 
 void HostMath::scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
                             Array gradient) {
-  kernels::scatter_rows(dx, ids(rows), width, gradient, threads_);
+  kernels::scatter_rows(dx, ids(rows), width, gradient, threads_, rows.skipped);
 }
 
 void HostMath::add_positions(ConstArray table, const Positions& shape, float* x) {

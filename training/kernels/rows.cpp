@@ -95,7 +95,7 @@ void gather_rows(ConstArray table, std::span<const std::int32_t> ids, std::int64
 }
 
 void scatter_rows(const float* dx, std::span<const std::int32_t> ids, std::int64_t width,
-                  Array gradient, int threads) {
+                  Array gradient, int threads, std::int32_t skipped) {
   with_type(gradient.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     T* const target = gradient.as<T>();
@@ -104,6 +104,7 @@ void scatter_rows(const float* dx, std::span<const std::int32_t> ids, std::int64
     parallel(threads, width, strip, [&](int, std::int64_t begin, std::int64_t end) {
       wide([=]() TESSERA_INLINE {
         for (std::int64_t n = 0; n < count; ++n) {
+          if (id[n] == skipped) continue;
           const float* const from = dx + n * width;
           T* const to = target + id[n] * width;
           for (std::int64_t i = begin; i < end; ++i) store(to[i], load(to[i]) + from[i]);

@@ -22,9 +22,9 @@ void column_sums(ConstArray from, std::int64_t rows, std::int64_t width, float* 
 /// x[n] = table[ids[n]] for rows of `width`. REQUIRES: ids inside of the table.
 void gather_rows(ConstArray table, std::span<const std::int32_t> ids, std::int64_t width, float* x,
                  int threads);
-/// gradient[ids[n]] += dx[n], in the order of n.
+/// gradient[ids[n]] += dx[n], in the order of n, where ids[n] is not `skipped`.
 void scatter_rows(const float* dx, std::span<const std::int32_t> ids, std::int64_t width,
-                  Array gradient, int threads);
+                  Array gradient, int threads, std::int32_t skipped = -1);
 
 /// x[b, t] += table[t], or table[places[b, t]].
 void add_positions(ConstArray table, const Positions& shape, float* x, int threads);

@@ -7,8 +7,8 @@ namespace {
 
 class TokenEmbedding final : public Layer {
  public:
-  TokenEmbedding(const Shape& shape, const Slot& table, float scale)
-      : shape_(shape), table_(table), scale_(scale) {}
+  TokenEmbedding(const Shape& shape, const Slot& table, float scale, std::int32_t padding_token)
+      : shape_(shape), table_(table), scale_(scale), padding_token_(padding_token) {}
 
   Bytes saves() const override { return {}; }
   Bytes temporary(bool) const override { return {}; }
@@ -28,7 +28,7 @@ class TokenEmbedding final : public Layer {
  private:
   kernels::TokenRows rows(const Call& call) const {
     const std::int64_t n = shape_.tokens();
-    return {call.work.tokens, call.work.tokens + 2 * n, n};
+    return {call.work.tokens, call.work.tokens + 2 * n, n, padding_token_};
   }
 
   void scale(const Call& call, float* stream) const {
@@ -39,6 +39,7 @@ class TokenEmbedding final : public Layer {
   const Shape& shape_;
   const Slot table_;
   const float scale_;
+  const std::int32_t padding_token_;
 };
 
 class PositionEmbedding final : public Layer {
@@ -84,8 +85,10 @@ class PositionEmbedding final : public Layer {
 
 }  // namespace
 
-MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale) {
-  return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(shape, table, scale));
+MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale,
+                          std::int64_t padding_token) {
+  return std::unique_ptr<Layer>(std::make_unique<TokenEmbedding>(
+      shape, table, scale, static_cast<std::int32_t>(padding_token)));
 }
 
 MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout) {

@@ -24,7 +24,8 @@ struct BranchSlots {
 };
 
 /// `scale`: of the rows of the table.
-MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale);
+MadeLayer token_embedding(const Shape& shape, const Slot& table, float scale,
+                          std::int64_t padding_token);
 /// Learned positions; `dropout` is of the sum of both embeddings.
 MadeLayer position_embedding(const Shape& shape, const Slot& table, const DropoutSlots& dropout);
 

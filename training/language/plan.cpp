@@ -127,7 +127,7 @@ class Planner {
     TESSERA_TRY(taker_.status());
     if (k == 0) {
       const auto scale = static_cast<float>(model_.mathematics.embedding_scale);
-      return token_embedding(plan_.shape, table, scale);
+      return token_embedding(plan_.shape, table, scale, model_.mathematics.padding_token);
     }
     const std::int64_t positions = table.numel / plan_.shape.width;
     if (k > 1) return unsupported(model_.module(id_), "a third Embedding");

@@ -59,7 +59,7 @@ class RowMath {
   /// x[n] = table[ids[n]] for rows of `width`. REQUIRES: ids inside of the table.
   virtual void gather_rows(ConstArray table, const TokenRows& rows, std::int64_t width,
                            float* x) = 0;
-  /// gradient[ids[n]] += dx[n], in the order of n.
+  /// gradient[ids[n]] += dx[n], in the order of n; but for the id that is skipped.
   virtual void scatter_rows(const float* dx, const TokenRows& rows, std::int64_t width,
                             Array gradient) = 0;
   /// x[b, t] += table[t], or the table's row of that place.

@@ -115,6 +115,7 @@ struct TokenRows {
   const std::int32_t* ids = nullptr;
   const std::int32_t* by_id = nullptr;
   std::int64_t count = 0;
+  std::int32_t skipped = -1;  // scatter_rows leaves the row of this id as it is
 };
 
 /// `batch` sequences of `length` rows.

@@ -201,6 +201,9 @@ struct Mathematics {
   bool wide_head_norms = false;    // those of queries and keys take all heads together, not each
   bool heads_interleaved = false;  // one matrix gives q, k and v of a head after another's
   double embedding_scale = 1;      // of what the embedding returns
+  /// Its row of the embedding has no gradient from where the token is read (of nn.Embedding:
+  /// padding_idx); -1: no such token.
+  std::int64_t padding_token = -1;
   double score_width = 0;          // scores are scaled by 1 / sqrt of it; 0: head_dim
   double score_cap = 0, logit_cap = 0;  // c: x becomes c tanh(x / c); 0: none
   std::vector<bool> unrotated;          // by block: positions do not act; empty: they do

@@ -44,6 +44,7 @@ __global__ void scatter_kernel(const float* dx, TokenRows rows, std::int64_t wid
   const std::int64_t begin = blockIdx.x;
   const std::int32_t id = rows.ids[rows.by_id[begin]];
   if (begin > 0 && rows.ids[rows.by_id[begin - 1]] == id) return;
+  if (id == rows.skipped) return;
   for (std::int64_t c = threadIdx.x; c < width; c += threads) {
     T& at = gradient[id * width + c];
     float sum = load(at);

@@ -155,7 +155,7 @@ void check_rows(std::int64_t rows, std::int64_t width) {
         {full(DType::float32), numbers(random, 5 * width, dtype), integers(ids), integers(by_id)},
         near(dtype), [&](Math& m, Arrays& x, void*) {
           const kernels::TokenRows places{x[2].as<const std::int32_t>(),
-                                          x[3].as<const std::int32_t>(), rows};
+                                          x[3].as<const std::int32_t>(), rows, 2};
           m.scatter_rows(floats(x[0]), places, width, x[1]);
           m.gather_rows(x[1], places, width, x[0].as<float>());
         });
