@@ -17,8 +17,9 @@ inline Json small(Json config) {
                           "num_decoder_layers", "encoder_layers", "decoder_layers"}) {
     if (config.contains(key)) config[key] = 2;
   }
-  for (const char* key : {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers",
-                          "full_attn_idxs", "indexer_types", "layers_block_type"}) {
+  for (const char* key :
+       {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers", "full_attn_idxs",
+        "indexer_types", "layers_block_type", "per_layer_config"}) {
     config.erase(key);  // a list with an entry per layer
   }
   // Classes that cannot be built by their defaults: no width by heads, no number of experts.

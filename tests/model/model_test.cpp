@@ -220,7 +220,7 @@ TEST_CASE("what only real numbers need is read, too", "[model]") {
             .mathematics.full_attention == std::vector<bool>{true, false, false});
 
   for (const char* bad : {R"({"model_type": "mistral", "sliding_window": "far"})",
-                          R"({"model_type": "gpt2", "layer_norm_epsilon": 0})",
+                          R"({"model_type": "gpt2", "layer_norm_epsilon": -1})",
                           R"({"model_type": "llama", "rope_theta": "many"})",
                           R"({"model_type": "llama", "rope_scaling": 4})",
                           R"({"model_type": "gpt2", "scale_attn_weights": 1})",
