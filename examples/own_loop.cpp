@@ -42,7 +42,7 @@ Status fit(ProcessRuntime& runtime) {
   for (int step = 0; step < 200; ++step) {
     TESSERA_TRY(steps.run(training));
     // Waits until the bodies have run, then calls this for each rank of the process.
-    TESSERA_ASSIGN(const double mean, runtime.mean([&loss](Rank) { return loss; }));
+    TESSERA_ASSIGN(const double mean, runtime.mean([&](Rank) { return loss; }));
     const bool prints = runtime.local_ranks().first() == 0 && step % 50 == 49;
     if (prints) std::cout << "step " << step << " loss " << mean << '\n';
   }

@@ -82,6 +82,18 @@ void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px) {
   }
 }
 
+void draw_diagonal(const Surface& ui, ImVec2 from, ImVec2 to, ImU32 colour) {
+  // Lines of Dear ImGui and smoothed edges have normals by an instruction for approximate roots,
+  // whose results differ between makers of processors, and so would pictures.
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImDrawListFlags flags = draw->Flags;
+  draw->Flags &= ~ImDrawListFlags_AntiAliasedFill;
+  const float left = -0.25F, right = left + ui.theme.px(1);  // no edge through a pixel's middle
+  draw->AddQuadFilled({from.x + left, from.y}, {to.x + left, to.y}, {to.x + right, to.y},
+                      {from.x + right, from.y}, colour);
+  draw->Flags = flags;
+}
+
 void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float size = ui.theme.px(9);
@@ -89,7 +101,7 @@ void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched) {
   if (!hatched) return;
   draw->PushClipRect(at, {at.x + size, at.y + size}, true);
   for (float x = -size; x < size; x += ui.theme.px(3)) {
-    draw->AddLine({at.x + x, at.y + size}, {at.x + x + size, at.y}, ui.theme.dim, ui.theme.px(1));
+    draw_diagonal(ui, {at.x + x, at.y + size}, {at.x + x + size, at.y}, ui.theme.dim);
   }
   draw->PopClipRect();
 }

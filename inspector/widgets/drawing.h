@@ -22,6 +22,9 @@ void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& word
 float wrapped_height(ImFont* font, const std::string& words, float width);
 /// A horizontal line of dashes.
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px);
+/// A stroke of a hatching, one logical pixel wide, the same to the bit on all processors. REQUIRES:
+/// an angle of 45 degrees.
+void draw_diagonal(const Surface& ui, ImVec2 from, ImVec2 to, ImU32 colour);
 /// A square of `colour` before a legend's text; `hatched` for what is not really used.
 void draw_swatch(const Surface& ui, ImVec2 at, ImU32 colour, bool hatched);
 /// The beginning of `words` that fits into `width` in the current font, with "…" if it is cut; ""

@@ -36,7 +36,7 @@ void draw_strokes(const Surface& ui, const std::vector<Band>& bands, float plot_
     float from = 0, to = 0;
     const auto finish = [&] {
       if (to - from < least) return;
-      draw->AddLine({from, sum - from}, {to, sum - to}, stroke, ui.theme.px(1));
+      draw_diagonal(ui, {from, sum - from}, {to, sum - to}, stroke);
     };
     auto band = std::partition_point(bands.begin(), bands.end(),
                                      [&](const Band& b) { return b.x1 <= sum - bottom; });

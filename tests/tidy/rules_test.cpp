@@ -246,6 +246,9 @@ TEST_CASE("links that lead nowhere are found", "[tidy][rules]") {
             .empty());
   CHECK(tidy::check_links({"README.md", "[a](docs/cli.md)"}, exists).empty());
   CHECK(tidy::check_links({"README.md", "x\n[a](cli.md)"}, exists).size() == 1);
+  const std::string code = "```cpp\nf([&](Rank) {});\n```\n";
+  CHECK(tidy::check_links({"README.md", code}, exists).empty());
+  CHECK(tidy::check_links({"README.md", code + "[a](cli.md)"}, exists).size() == 1);
 }
 
 TEST_CASE("a sink that passes calls on and lacks one is found", "[tidy]") {

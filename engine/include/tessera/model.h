@@ -204,7 +204,7 @@ struct Mathematics {
   /// Its row of the embedding has no gradient from where the token is read (of nn.Embedding:
   /// padding_idx); -1: no such token.
   std::int64_t padding_token = -1;
-  double score_width = 0;          // scores are scaled by 1 / sqrt of it; 0: head_dim
+  double score_width = 0;               // scores are scaled by 1 / sqrt of it; 0: head_dim
   double score_cap = 0, logit_cap = 0;  // c: x becomes c tanh(x / c); 0: none
   std::vector<bool> unrotated;          // by block: positions do not act; empty: they do
   /// The rotation of blocks with a window, if it is another than Model::rotary.
