@@ -195,7 +195,9 @@ ErrorRange calibrated_error(std::int64_t runs, double p90) {
 ErrorRange planned_memory_error() {
   return {.near = true,
           .p90 = 0,
-          .text = "peak memory to the byte: what tessera train itself asks for on CPUs"};
+          .text =
+              "peak memory to the byte: what tessera train itself asks for on a processor "
+              "like the one that simulated"};
 }
 
 ErrorRange memory_error(const SimulatedRun& run) {
