@@ -10,7 +10,6 @@ namespace {
 
 // What is gathered keeps where it was for each element.
 constexpr std::int64_t places_bytes = 8;
-const char* const runs = "before attention scale1 after mlp scale2";
 
 class ImageBuilder {
  public:
@@ -260,7 +259,7 @@ class ImageBuilder {
     if (own) {
       for (const char* word : {"attention", "mlp"}) scale(parts[word].back(), stack);
     }
-    for (const std::string& word : words_of(runs)) {
+    for (const std::string& word : words_of(image_parts_run)) {
       for (const ModuleId id : parts[word]) run(id, length);
     }
   }

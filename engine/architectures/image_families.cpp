@@ -39,7 +39,7 @@ Result<Model> dinov3_vit_model(JsonReader& config, const std::string& head,
   ImageKind kind{.prefix = "DINOv3ViT", .base = "", .tokens = "cls_token mask_token"};
   kind.layers = "layer";
   kind.patches = "patch_embeddings";
-  kind.registered = "before attention scale1 after mlp scale2";
+  kind.registered = image_parts_run;
   kind.weights = "k_proj:k v_proj:v q_proj:q o_proj:o";
   kind.halves = "up_proj:u down_proj:d";
   kind.before = "norm1";
@@ -75,7 +75,7 @@ namespace {
 Result<Model> dinov2(ImageKind kind, JsonReader& config, const std::string& head,
                      const std::string& name) {
   kind.tokens = "cls_token mask_token";
-  kind.registered = "before attention scale1 after mlp scale2";
+  kind.registered = image_parts_run;
   kind.halves = "fc1:u fc2:d";
   kind.before = "norm1";
   kind.after = "norm2";

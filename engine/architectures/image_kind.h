@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// Parts of a block in the order in which they run; some register them so, too.
+inline constexpr const char* image_parts_run = "before attention scale1 after mlp scale2";
+
 struct ImageKind {
   std::string prefix, base;
   std::string tokens = "cls_token";  // parameters before the patches, of which "mask_token" is none
