@@ -119,7 +119,6 @@ std::string argument_of(const Option& option, bool keeps_whole) {
 
 }  // namespace
 
-#ifndef TESSERA_SANITIZED  // hundreds of starts that other cases make, too
 TEST_CASE("every option of every scheme changes operations, times or memory, or is refused",
           "[cli][flags]") {
   write_model();
@@ -137,7 +136,6 @@ TEST_CASE("every option of every scheme changes operations, times or memory, or 
     }
   }
 }
-#endif
 
 TEST_CASE("a flag that means nothing to a scheme is refused with both names", "[cli][flags]") {
   write_model();
