@@ -8,11 +8,17 @@ namespace tessera::device {
 namespace {
 
 // Columns of weights that a warp has at a time in backward, in eights: of the gradients of queries
-// and of keys.
+// and of keys. The sums are the same with any number; nvcc 13 spills registers for Blackwell with 4
+// of keys and heads of 64.
 template <int D>
 constexpr int query_eights = D == 64 ? 4 : 8;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+template <int D>
+constexpr int key_eights = D == 64 ? 2 : D > 64 ? 4 : 8;
+#else
 template <int D>
 constexpr int key_eights = D >= 64 ? 4 : 8;
+#endif
 
 // Per query: its weight_offset, and the product of output and gradient.
 struct alignas(8) RowNumbers {
