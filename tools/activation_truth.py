@@ -175,12 +175,12 @@ CASES = [
      bos_token_id=1), vision_config=dict(IMAGE, hidden_act="gelu"))),
     ("siglip", "SiglipModel", dict(text_config=dict(ENCODER, max_position_embeddings=256), vision_config=IMAGE)),
     ("switch_transformers", "SwitchTransformersForConditionalGeneration", dict(T5, num_experts=4,
-     num_sparse_encoder_layers=2, num_sparse_decoder_layers=2)),
+     expert_capacity=256, num_sparse_encoder_layers=2, num_sparse_decoder_layers=2)),
     ("longt5", "LongT5ForConditionalGeneration", dict(T5, local_radius=31)),
     ("longt5", "LongT5ForConditionalGeneration", dict(T5, local_radius=31, encoder_attention_type="transient-global",
      feed_forward_proj="gated-gelu")),
-    ("t5gemma", "T5GemmaForConditionalGeneration", dict(encoder=dict(GROUPED, head_dim=64), decoder=dict(GROUPED,
-     head_dim=64))),
+    ("t5gemma", "T5GemmaForConditionalGeneration", dict(encoder=dict(GROUPED, head_dim=64,
+     attn_logit_softcapping=None), decoder=dict(GROUPED, head_dim=64, attn_logit_softcapping=None))),
     ("swin", "SwinForImageClassification", dict(image_size=128, embed_dim=64, depths=[2, 2, 4], num_heads=[2, 4, 8],
      window_size=8, num_labels=10)),
     ("mllama_text_model", "MllamaForCausalLM", dict(GROUPED, pad_token_id=0, cross_attention_layers=[3])),
@@ -247,7 +247,8 @@ def fuse(model):
         code.gelu = F.gelu
     for module in model.modules():
         name = type(module).__name__
-        if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
+        of_t5 = name.endswith("LayerNorm") and hasattr(module, "variance_epsilon")
+        if (name.endswith("RMSNorm") or of_t5 or name == "CohereLayerNorm") and hasattr(module, "weight"):
             module.forward = lambda x, m=module: FusedNorm.apply(x, m.weight, 1e-6)
         if "XIELU" in name:
             module.forward = F.silu  # keeps its input, as a fused kernel does
@@ -268,8 +269,9 @@ def labels_of(name, inputs):
 def kept_bytes(kind, name, settings):
     config = transformers.CONFIG_MAPPING[kind](**settings)
     model_class = getattr(transformers, name)
-    if kind in FUSED_IF_ASKED:
-        model_class._supports_sdpa = True
+    for base in model_class.__mro__ if kind in FUSED_IF_ASKED else ():
+        if "_supports_sdpa" in vars(base):
+            base._supports_sdpa = True
     config._attn_implementation = "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
     model = getattr(transformers, name)(config).to(torch.bfloat16).train()
     fuse(model)

@@ -27,7 +27,7 @@ struct T5Kind {
 struct T5Sizes {
   std::int64_t vocabulary, hidden, inner, head_dim, heads, buckets;
   std::int64_t layers[2];  // of the encoder, of the decoder
-  bool gated, dropout, untied;
+  bool gated, relu, dropout, untied;
   std::int64_t experts = 0, capacity = 0, steps[2] = {};  // each so many blocks; 0: none
   bool router_bias = false, noise = false;
   std::int64_t block = 0;   // of tokens, which attends to itself and its neighbours; 0: to all
@@ -40,6 +40,7 @@ constexpr std::int64_t most_experts = 4096;
 void read_projection(JsonReader& config, const T5Kind& kind, T5Sizes& s) {
   const char* const key = kind.routed ? "dense_act_fn" : "feed_forward_proj";
   const std::string projection = config.text(key, kind.projection);
+  s.relu = projection == "relu";
   s.gated = !kind.routed && projection.starts_with("gated-");
   if (!is_activation(projection.substr(s.gated ? 6 : 0))) {
     config.fail(key,
@@ -160,10 +161,14 @@ class T5Builder {
     }
   }
 
+  // Whether transformers 5.24 has a fused kernel for its attention.
+  bool fuses() const { return !kind_.routed && !kind_.local; }
+
   ModuleCost& cost(ModuleId id) { return w_.tree().module(id).cost; }
 
   void attend(const std::string& path, const std::string& kind, bool causal, bool table) {
     const bool cross = kind == "EncDec";
+    const bool keeps_blocks = !cross && !kind.empty();
     const std::string name = cross ? "EncDecAttention" : kind + "SelfAttention";
     w_.container(path, kind_.prefix + (cross ? "LayerCrossAttention" : "Layer" + name));
     const AttentionPart part{
@@ -174,7 +179,8 @@ class T5Builder {
         .head_dim = s_.head_dim,
         .buckets = s_.buckets,
         .rotary = false,
-        .causal = causal};
+        .causal = causal,
+        .kept_scores = fuses() || keeps_blocks ? 0 : kept_scores(false, s_.dropout)};
     const std::string full = path + "." + name;
     const ModuleId id = w_.attention(full, part, s_.hidden, false, s_.dropout);
     if (kind == "TransientGlobal") {
@@ -184,7 +190,7 @@ class T5Builder {
       }
       w_.tree().leaf("global_input_layer_norm", kind_.prefix + "RMSNorm", {s_.hidden});
     }
-    if (kind != "" && !cross) keep_blocks(cost(id));
+    if (keeps_blocks) keep_blocks(cost(id));
     w_.runs(w_.norm(path + ".layer_norm", NormKind::rms, s_.hidden));
     w_.runs(id);
   }
@@ -227,7 +233,8 @@ class T5Builder {
                                       .relu = true},
                                      s_.hidden);
       const auto h = static_cast<double>(s_.hidden);
-      if (s_.noise) cost(id).activation_bytes.linear += 4 * h;
+      // Beside its own copy the router keeps noise; experts keep what they gather, and no input.
+      cost(id).activation_bytes.linear += (s_.noise ? 4 * h : 0) - element * h;
       if (!s_.dropout) return id;
       cost(id).activation_bytes.linear += h + (element + 1) * static_cast<double>(s_.inner);
       cost(id).dropout = h;
@@ -237,7 +244,13 @@ class T5Builder {
                                              : kind_.prefix + "DenseActDense",
                       .weights = s_.gated ? "wi_0:g wi_1:u wo:d" : "wi:u wo:d",
                       .inner = s_.inner};
-    return w_.mlp(path, mlp, s_.hidden, false, s_.dropout);
+    const ModuleId id = w_.mlp(path, mlp, s_.hidden, false, s_.dropout);
+    // What comes out of the activation is dropped out: a mask, and its result in the place of its
+    // input. Without that ReLU needs its output alone, which is kept anyway.
+    const auto f = static_cast<double>(s_.inner);
+    if (s_.dropout) cost(id).activation_bytes.linear += f;
+    if (!s_.dropout && s_.relu && !s_.gated) cost(id).activation_bytes.linear -= element * f;
+    return id;
   }
 
   void stack(const std::string& name, int side) {

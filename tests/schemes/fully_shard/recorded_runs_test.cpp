@@ -179,5 +179,17 @@ TEST_CASE("several roots under a plain module do what they did in torch 2.15, li
   CHECK(for_nothing < 8);
 }
 
+TEST_CASE("a plain root without units in it is refused", "[shard][errors]") {
+  const Model model =
+      test::require_value(load_model(std::string(TESSERA_SOURCE_DIR) + "/examples/models/g3.json"));
+  Recording recording;
+  const auto runtime = make_recording_runtime(2, recording);
+  const WrapPlan root_alone{.units = {{.module = ModuleId{0}}}};
+  const auto refused = fully_shard(*runtime, model, {.plan = root_alone, .plain_root = true});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().message() ==
+        "plain_root: the root is the only unit: name modules that become units");
+}
+
 }  // namespace
 }  // namespace tessera
