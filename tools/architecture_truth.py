@@ -67,7 +67,7 @@ T5 = dict(vocab_size=[96], d_model=[64, 96], d_ff=[100], num_layers=[2, 3], num_
 GEMMA_HALF = [dict(vocab_size=96, hidden_size=width, intermediate_size=100, num_hidden_layers=layers,
                    num_attention_heads=4, num_key_value_heads=kv, head_dim=16, attention_bias=bias, sliding_window=64)
               for width, layers, kv, bias in ((64, 2, 2, False), (96, 3, 1, True), (64, 1, 4, False))]
-SWIN = dict(image_size=[64, 72], patch_size=[4], embed_dim=[32, 48], depths=[[2, 1], [1, 2, 2]], num_heads=[[2, 4], [2, 4, 4]],
+SWIN = dict(image_size=[64, 72], patch_size=[4], embed_dim=[32, 48], depths=[[2, 1], [1, 3]], num_heads=[[2, 4], [4, 2]],
             window_size=[4, 3], mlp_ratio=[2.0, 3.5], qkv_bias=FLAG, use_absolute_embeddings=FLAG)
 # Models of more than text: (model type, class, type of the text part, its sizes); the language model counts.
 WRAPPED = [

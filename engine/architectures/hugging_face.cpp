@@ -162,7 +162,7 @@ Status unknown(const std::string& source, const char* key, const std::string& na
   }
   const bool is_type = key == std::string_view("model_type");
   return Status(Code::invalid_argument,
-                fmt::format("{}: {} names {}, which is none of the {} families that "
+                fmt::format("{}: {} names {}, which is no class of the {} families that "
                             "docs/model-format.md lists{}; others: a module tree, made by "
                             "tools/export_torch_model.py",
                             source, key, bare_or_quoted(name), known_types().size(),

@@ -144,7 +144,10 @@ TEST_CASE("null is refused where DeepSpeed does not take it, and said where it d
     const auto recorded = nlohmann::json::parse(stream);
     const std::vector<std::string> not_null = recorded["not_null"];
     for (const auto& [path, value] : recorded["keys"].items()) {
-      if (!is_read(path)) continue;
+      // Those of 0.9.0 were dictionaries still.
+      const bool dictionary = std::string(file) == "0.9.0.json" &&
+                              (path.starts_with("fp16.") || path.starts_with("bf16."));
+      if (!is_read(path) || dictionary) continue;
       takes[path] |= std::find(not_null.begin(), not_null.end(), path) == not_null.end();
     }
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/schemes/fully_shard/marks.h"
 #include "tessera/assert.h"
 
@@ -146,6 +148,7 @@ std::vector<ParamShard*> FullyShardEngine::shards() {
 std::vector<StreamId> FullyShardEngine::side_streams() const {
   std::vector<StreamId> streams;
   for (const UnitTree& tree : trees_) {
+    if (std::find(streams.begin(), streams.end(), tree.copy_in) != streams.end()) break;
     streams.insert(streams.end(), {tree.copy_in, tree.all_gather, tree.reduce_scatter});
     if (tree.all_reduce.valid()) streams.push_back(tree.all_reduce);
   }

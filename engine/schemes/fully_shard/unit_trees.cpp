@@ -6,6 +6,13 @@
 #include "engine/schemes/fully_shard/fully_shard_engine.h"
 
 namespace tessera {
+namespace {
+
+// Later roots share the streams of earlier ones, as a pool of few lends them: that only orders more
+// than is needed.
+constexpr std::size_t own_streams = 3;
+
+}  // namespace
 
 // The root stays as a name for the whole, without parameters: those that no other unit holds belong
 // to nobody, stay whole on every rank, and are not reduced.
@@ -39,6 +46,10 @@ Status FullyShardEngine::create_streams(UnitTree& tree, const std::string& suffi
 Status FullyShardEngine::create_all_reduce_streams() {
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     if (trees_[t].all_reduce.valid()) continue;
+    if (t >= own_streams) {
+      trees_[t].all_reduce = trees_[t % own_streams].all_reduce;
+      continue;
+    }
     const std::string suffix = t == 0 ? "" : fmt::format(" {}", t + 1);
     TESSERA_ASSIGN(trees_[t].all_reduce,
                    create_stream("all_reduce" + suffix, StreamRole::communication));
@@ -57,8 +68,17 @@ Status FullyShardEngine::plant(std::size_t index, Unit& unit) {
   }
   const bool first = trees_.front().root == 0;
   if (!first) {
-    UnitTree& tree = trees_.emplace_back();
-    TESSERA_TRY(create_streams(tree, fmt::format(" {}", trees_.size())));
+    const std::size_t place = trees_.size();
+    if (place < own_streams) {
+      TESSERA_TRY(create_streams(trees_.emplace_back(), fmt::format(" {}", place + 1)));
+    } else {
+      const UnitTree& lender = trees_[place % own_streams];
+      UnitTree tree;
+      tree.copy_in = lender.copy_in;
+      tree.all_gather = lender.all_gather;
+      tree.reduce_scatter = lender.reduce_scatter;
+      trees_.push_back(std::move(tree));
+    }
   }
   unit.tree = trees_.size() - 1;
   trees_.back().root = index;
