@@ -29,12 +29,14 @@ STACKS = dict(vocab_size=512, d_model=256, encoder_layers=4, decoder_layers=4, e
 IMAGE = dict(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024, image_size=128,
              patch_size=8)
 DINO = dict({key: IMAGE[key] for key in IMAGE if key != "intermediate_size"}, mlp_ratio=4)
+T5 = dict(vocab_size=512, d_model=256, d_ff=1024, d_kv=64, num_layers=4, num_decoder_layers=4, num_heads=4)
 SPEECH = dict(vocab_size=32, hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
               mask_time_prob=0.0, layerdrop=0.0)
 EXPERTS = dict(head_dim=64, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=128)
 LATENT = dict(BASE, q_lora_rank=64, kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=32, v_head_dim=32,
               n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, n_shared_experts=1,
               moe_intermediate_size=128, first_k_dense_replace=1)
+FUSED_IF_ASKED = {"t5gemma"}  # as it is counted, and a note says so
 CASES = [
     ("llama", "LlamaForCausalLM", GROUPED),
     ("qwen2", "Qwen2ForCausalLM", GROUPED),
@@ -172,6 +174,16 @@ CASES = [
     ("clip", "CLIPModel", dict(text_config=dict(ENCODER, max_position_embeddings=256, hidden_act="gelu", eos_token_id=2,
      bos_token_id=1), vision_config=dict(IMAGE, hidden_act="gelu"))),
     ("siglip", "SiglipModel", dict(text_config=dict(ENCODER, max_position_embeddings=256), vision_config=IMAGE)),
+    ("switch_transformers", "SwitchTransformersForConditionalGeneration", dict(T5, num_experts=4,
+     expert_capacity=256, num_sparse_encoder_layers=2, num_sparse_decoder_layers=2)),
+    ("longt5", "LongT5ForConditionalGeneration", dict(T5, local_radius=31)),
+    ("longt5", "LongT5ForConditionalGeneration", dict(T5, local_radius=31, encoder_attention_type="transient-global",
+     feed_forward_proj="gated-gelu")),
+    ("t5gemma", "T5GemmaForConditionalGeneration", dict(encoder=dict(GROUPED, head_dim=64,
+     attn_logit_softcapping=None), decoder=dict(GROUPED, head_dim=64, attn_logit_softcapping=None))),
+    ("swin", "SwinForImageClassification", dict(image_size=128, embed_dim=64, depths=[2, 2, 4], num_heads=[2, 4, 8],
+     window_size=8, num_labels=10)),
+    ("mllama_text_model", "MllamaForCausalLM", dict(GROUPED, pad_token_id=0, cross_attention_layers=[3])),
     ("gemma4_text", "Gemma4ForCausalLM", dict(GROUPED, head_dim=64, global_head_dim=128, hidden_size_per_layer_input=32,
      vocab_size_per_layer_input=512, num_kv_shared_layers=0)),
     ("gemma4_text", "Gemma4ForCausalLM", dict(GROUPED, head_dim=64, global_head_dim=128, hidden_size_per_layer_input=0,
@@ -198,10 +210,11 @@ class FusedNorm(torch.autograd.Function):
 
 
 class FusedAttention(torch.autograd.Function):
-    """What flash attention keeps: queries, keys, values, its output and a number per row."""
+    """What flash attention keeps: queries, keys, values, its output and a number per row; what is
+    added to scores, if each sample has its own."""
 
     @staticmethod
-    def forward(ctx, query, key, value, causal):
+    def forward(ctx, query, key, value, causal, bias):
         heads = query.shape[1] // key.shape[1]
         wide = lambda x: x.float().repeat_interleave(heads, 1)
         scores = query.float() @ wide(key).transpose(-1, -2) / query.shape[-1] ** 0.5
@@ -209,16 +222,17 @@ class FusedAttention(torch.autograd.Function):
             scores = scores + torch.full(scores.shape[-2:], float("-inf")).triu(1)
         out = (scores.softmax(-1) @ wide(value)).to(query.dtype)
         out = out.transpose(1, 2).contiguous().transpose(1, 2)  # as its output lies in memory
-        ctx.save_for_backward(query, key, value, out, scores.logsumexp(-1))
+        ctx.save_for_backward(query, key, value, out, scores.logsumexp(-1), bias)
         return out
 
     @staticmethod
     def backward(ctx, grad):
-        return grad, None, None, None
+        return grad, None, None, None, None
 
 
 def fused_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **_):
-    return FusedAttention.apply(query, key, value, is_causal)
+    own = attn_mask is not None and attn_mask.requires_grad and len(attn_mask) > 1
+    return FusedAttention.apply(query, key, value, is_causal, attn_mask if own else None)
 
 
 def fused_dropout(x, p=0.5, training=True, inplace=False):
@@ -233,7 +247,8 @@ def fuse(model):
         code.gelu = F.gelu
     for module in model.modules():
         name = type(module).__name__
-        if (name.endswith("RMSNorm") or name == "CohereLayerNorm") and hasattr(module, "weight"):
+        of_t5 = name.endswith("LayerNorm") and hasattr(module, "variance_epsilon")
+        if (name.endswith("RMSNorm") or of_t5 or name == "CohereLayerNorm") and hasattr(module, "weight"):
             module.forward = lambda x, m=module: FusedNorm.apply(x, m.weight, 1e-6)
         if "XIELU" in name:
             module.forward = F.silu  # keeps its input, as a fused kernel does
@@ -253,8 +268,11 @@ def labels_of(name, inputs):
 
 def kept_bytes(kind, name, settings):
     config = transformers.CONFIG_MAPPING[kind](**settings)
-    fuses = getattr(getattr(transformers, name), "_supports_sdpa", False)
-    config._attn_implementation = "sdpa" if fuses else "eager"
+    model_class = getattr(transformers, name)
+    for base in model_class.__mro__ if kind in FUSED_IF_ASKED else ():
+        if "_supports_sdpa" in vars(base):
+            base._supports_sdpa = True
+    config._attn_implementation = "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
     model = getattr(transformers, name)(config).to(torch.bfloat16).train()
     fuse(model)
     parameters = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}

@@ -62,6 +62,13 @@ CLIP_TEXT = [dict(vocab_size=96, hidden_size=64, intermediate_size=100, num_hidd
                   max_position_embeddings=24, eos_token_id=2, bos_token_id=1) for layers in (1, 2)]
 TOWER = [dict(hidden_size=96, intermediate_size=100, num_hidden_layers=layers, num_attention_heads=4, image_size=40,
               patch_size=8) for layers in (2, 3)]
+T5 = dict(vocab_size=[96], d_model=[64, 96], d_ff=[100], num_layers=[2, 3], num_decoder_layers=[1, 2], num_heads=[4],
+          d_kv=[16, 24])
+GEMMA_HALF = [dict(vocab_size=96, hidden_size=width, intermediate_size=100, num_hidden_layers=layers,
+                   num_attention_heads=4, num_key_value_heads=kv, head_dim=16, attention_bias=bias, sliding_window=64)
+              for width, layers, kv, bias in ((64, 2, 2, False), (96, 3, 1, True), (64, 1, 4, False))]
+SWIN = dict(image_size=[64, 72], patch_size=[4], embed_dim=[32, 48], depths=[[2, 1], [1, 3]], num_heads=[[2, 4], [4, 2]],
+            window_size=[4, 3], mlp_ratio=[2.0, 3.5], qkv_bias=FLAG, use_absolute_embeddings=FLAG)
 # Models of more than text: (model type, class, type of the text part, its sizes); the language model counts.
 WRAPPED = [
     ("gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", dict(hidden_size=2560, intermediate_size=10240,
@@ -73,6 +80,7 @@ WRAPPED = [
     ("llava_next", "LlavaNextForConditionalGeneration", "mistral", dict(vocab_size=32064)),
     ("llava_onevision", "LlavaOnevisionForConditionalGeneration", "qwen2", dict(hidden_size=896,
      intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2)),
+    ("mllama", "MllamaForConditionalGeneration", "mllama_text_model", dict()),
     ("paligemma", "PaliGemmaForConditionalGeneration", "gemma2", dict(vocab_size=257216)),
     ("idefics3", "Idefics3ForConditionalGeneration", "llama", dict(vocab_size=128259, num_key_value_heads=8)),
     ("smolvlm", "SmolVLMForConditionalGeneration", "llama", dict(hidden_size=2048, num_hidden_layers=24)),
@@ -588,6 +596,31 @@ ROWS = [
     ("gemma4_text", "Gemma4TextModel", dict(), dict(GROUPED, num_hidden_layers=[6],
      layer_types=[["sliding_attention", "full_attention"] * 3], num_kv_shared_layers=[2, 3], head_dim=[16], global_head_dim=[32],
      use_double_wide_mlp=FLAG, hidden_size_per_layer_input=[16], vocab_size_per_layer_input=[64], attention_bias=FLAG)),
+    ("switch_transformers", "SwitchTransformersForConditionalGeneration", dict(d_model=1024, d_ff=2816, d_kv=64,
+     num_layers=24, num_decoder_layers=24, num_heads=16, num_experts=128, num_sparse_encoder_layers=12,
+     num_sparse_decoder_layers=12), dict(T5, num_layers=[2, 4], num_decoder_layers=[2, 3], num_experts=[2, 4],
+     num_sparse_encoder_layers=[0, 1, 2], num_sparse_decoder_layers=[0, 1], router_bias=FLAG)),
+    ("switch_transformers", "SwitchTransformersEncoderModel", dict(), dict({key: T5[key] for key in T5 if key !=
+     "num_decoder_layers"}, num_experts=[2, 4], num_sparse_encoder_layers=[1, 2])),
+    ("longt5", "LongT5ForConditionalGeneration", dict(d_model=768, d_ff=2048, num_layers=12, num_heads=12,
+     feed_forward_proj="gated-gelu", encoder_attention_type="transient-global"), dict(T5, local_radius=[7, 11],
+     feed_forward_proj=["relu", "gated-gelu"], encoder_attention_type=["local", "transient-global"],
+     global_block_size=[4, 8])),
+    ("longt5", "LongT5EncoderModel", dict(), dict({key: T5[key] for key in T5 if key != "num_decoder_layers"},
+     local_radius=[7, 11], encoder_attention_type=["local", "transient-global"], global_block_size=[4, 8])),
+    ("t5gemma", "T5GemmaForConditionalGeneration", dict(encoder=dict(hidden_size=3584, intermediate_size=14336,
+     num_hidden_layers=42, num_attention_heads=16, num_key_value_heads=8), decoder=dict()),
+     dict(encoder=GEMMA_HALF, decoder=GEMMA_HALF, tie_word_embeddings=FLAG)),
+    ("t5gemma", "T5GemmaEncoderModel", dict(is_encoder_decoder=False), dict(encoder=GEMMA_HALF, decoder=GEMMA_HALF[:1],
+     is_encoder_decoder=[False])),
+    *[("t5gemma", "T5Gemma" + head, dict(), dict(encoder=GEMMA_HALF, decoder=GEMMA_HALF, is_encoder_decoder=FLAG,
+       num_labels=[3, 7])) for head in ("ForSequenceClassification", "ForTokenClassification")],
+    ("swin", "SwinForImageClassification", dict(image_size=384, embed_dim=192, depths=[2, 2, 18, 2],
+     num_heads=[6, 12, 24, 48], window_size=12), dict(SWIN, num_labels=[5])),
+    ("swin", "SwinModel", dict(), SWIN),
+    ("swin", "SwinForMaskedImageModeling", dict(image_size=192, window_size=6, embed_dim=128, num_heads=[4, 8, 16, 32],
+     depths=[2, 2, 18, 2]), dict(SWIN, encoder_stride=[8, 16])),
+    ("mllama_text_model", "MllamaForCausalLM", dict(), dict(GROUPED, pad_token_id=[0], cross_attention_layers=[[1], [0, 1], []])),
     ("clip", "CLIPModel", dict(projection_dim=768, text_config=dict(hidden_size=768, intermediate_size=3072,
      num_attention_heads=12, projection_dim=768), vision_config=dict(hidden_size=1024, intermediate_size=4096,
      num_hidden_layers=24, num_attention_heads=16, patch_size=14, projection_dim=768)),

@@ -63,8 +63,8 @@ class DecoderBuilder {
   // Embeddings, and a final norm where that is registered before the blocks.
   ModuleId before_blocks() {
     const std::int64_t width = narrow() ? b_.embedding_width : hidden();
-    writer_.runs(
-        writer_.embedding(at(b_.embedding), b_.sizes.vocabulary, width, false, b_.scaled_input));
+    writer_.runs(writer_.embedding(at(b_.embedding), b_.sizes.vocabulary + b_.spare_rows, width,
+                                   false, b_.scaled_input));
     ModuleId positions;
     if (!b_.positions.empty()) {
       const std::int64_t rows = b_.position_rows > 0 ? b_.position_rows : b_.sizes.positions;
@@ -82,9 +82,27 @@ class DecoderBuilder {
     return writer_.norm(at(b_.norm_early), b_.norm, hidden());
   }
 
+  // Its attention has no positions; its norms and MLP are those of others.
+  void idle_block(const std::string& path) {
+    const IdleBlocks& idle = b_.idle;
+    writer_.begin_block(path, b_.prefix + idle.block_class, hidden());
+    for (const std::string& word : words_of(idle.numbers)) writer_.tree().parameter(word, {1});
+    AttentionPart part = b_.attention;
+    part.class_name = idle.attention;
+    part.weights = idle.weights;
+    for (const std::string& word : words_of(b_.registered)) {
+      if (word == b_.attention.name) {
+        writer_.attention(path + ".cross_attn", part, hidden(), b_.conv1d, b_.dropout);
+      } else {
+        this->part(word, path, /*dense=*/true, /*mixer=*/false);
+      }
+    }
+  }
+
   void block(std::int64_t number) {
     const auto place = static_cast<std::size_t>(number);
     const std::string path = at(b_.layers) + "." + std::to_string(number);
+    if (place < b_.idle.which.size() && b_.idle.which[place]) return idle_block(path);
     const bool mixes = place < b_.mixer_blocks.size() && b_.mixer_blocks[place];
     const bool other = mixes && !b_.mixer_block_class.empty();
     writer_.begin_block(path, b_.prefix + (other ? b_.mixer_block_class : b_.block_class),

@@ -63,6 +63,10 @@ Result<Model> built(JsonReader& config, const std::string& head, const std::stri
 Result<Model> t5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> mt5_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> umt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> switch_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> longt5_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> t5gemma_model(JsonReader& config, const std::string& head, const std::string& name);
+Result<Model> swin_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> albert_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> deberta_model(JsonReader& config, const std::string& head, const std::string& name);
 Result<Model> first_deberta_model(JsonReader& config, const std::string& head,

@@ -72,6 +72,7 @@ const std::vector<Family>& linear_attention_families();
 const std::vector<Family>& windowed_families();
 const std::vector<Family>& shared_expert_families();
 const std::vector<Family>& gated_encoder_families();
+const std::vector<Family>& image_text_families();
 
 /// A model that is no decoder alone.
 struct EncoderFamily {

@@ -29,7 +29,7 @@ constexpr MissingHeads missing_heads[] = {
      "Ernie4_5 Ernie4_5_Moe EuroBert ExaoneMoe FalconH1 FalconMamba FlexOlmo Flint Glm4Moe "
      "Glm4MoeLite Glm4vMoeText Glm4vText "
      "GlmMoeDsa Granite GraniteMoe GraniteMoeHybrid GraniteMoeSWA GraniteMoeShared GraniteSWA "
-     "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 "
+     "HYV3 HyperCLOVAX Jais2 Kolibri1 Lfm2 Lfm2Moe Llama4Text Mamba Mamba2 Mellum MiniMaxM2 Mllama "
      "ModernBertDecoder NanoChat NemotronH NomicBert OlmoHybrid Olmoe Qwen2VLText Qwen2_5_VLText "
      "Qwen3VLMoeText "
      "Qwen3VLText Qwen3_5Moe SiglipText SolarOpen VaultGemma XGLM Youtu"},
@@ -61,7 +61,7 @@ void each_decoder(const Visit& visit) {
        {&dense_families(), &normed_families(), &gpt_families(), &plain_families(),
         &expert_families(), &latent_families(), &routed_families(), &state_space_families(),
         &linear_attention_families(), &windowed_families(), &shared_expert_families(),
-        &gated_encoder_families()}) {
+        &gated_encoder_families(), &image_text_families()}) {
     for (const Family& family : *families) visit(family);
   }
 }
@@ -127,6 +127,23 @@ std::vector<std::string> known_classes() {
   return out;
 }
 
+std::vector<std::string> known_types() {
+  std::vector<std::string> out;
+  each_decoder([&](const Family& family) { out.push_back(family.model_type); });
+  each_encoder([&](const EncoderFamily& family) { out.push_back(family.model_type); });
+  return out;
+}
+
+// A model_type in capitals, or a class that nearly has the name of one.
+std::string meant_by(const std::string& name, bool is_type) {
+  std::string typed = name;
+  for (char& c : typed) {
+    if (is_type && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  const std::vector<std::string> known = is_type ? known_types() : known_classes();
+  return did_you_mean(typed, {known.begin(), known.end()});
+}
+
 // Models with layers that carry a state from token to token; a similar name would mislead.
 bool is_recurrent(const std::string& name) {
   constexpr std::array<std::string_view, 5> beginnings = {"KimiLinear", "RecurrentGemma", "Rwkv",
@@ -143,14 +160,13 @@ Status unknown(const std::string& source, const char* key, const std::string& na
                               "module tree of it with tools/export_torch_model.py",
                               source, key, bare_or_quoted(name)));
   }
-  const std::vector<std::string> classes = known_classes();
-  const std::vector<std::string_view> views(classes.begin(), classes.end());
-  return Status(
-      Code::invalid_argument,
-      fmt::format("{}: {} names {}, which is no class of the {} families that "
-                  "docs/model-format.md lists{}; others: a module tree, made by "
-                  "tools/export_torch_model.py",
-                  source, key, bare_or_quoted(name), classes.size(), did_you_mean(name, views)));
+  const bool is_type = key == std::string_view("model_type");
+  return Status(Code::invalid_argument,
+                fmt::format("{}: {} names {}, which is no class of the {} families that "
+                            "docs/model-format.md lists{}; others: a module tree, made by "
+                            "tools/export_torch_model.py",
+                            source, key, bare_or_quoted(name), known_types().size(),
+                            meant_by(name, is_type)));
 }
 
 // Classes under the names that old files have.

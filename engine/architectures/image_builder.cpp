@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sample is an image, whatever the length of a sequence.
+#include <fmt/format.h>
+
 #include <map>
 
 #include "engine/architectures/encoder_parts.h"
@@ -277,7 +279,18 @@ class ImageBuilder {
 
 Result<Model> build_image(const ImageKind& kind, JsonReader& config, const std::string& head,
                           const std::string& name) {
-  return built<ImageBuilder>(config, head, name, kind, read_image(config, kind));
+  const ImageSizes sizes = read_image(config, kind);
+  TESSERA_ASSIGN(Model model, built<ImageBuilder>(config, head, name, kind, sizes));
+  if (sizes.tables || sizes.shared_table) {
+    constexpr double mebi = 1024.0 * 1024;
+    const auto tokens = static_cast<double>(sizes.patches + 1);
+    const double pairs = element * static_cast<double>(sizes.encoder.heads) * tokens * tokens;
+    add_note(model, fmt::format("biases of relative positions of {} are not counted: about {:.1f} "
+                                "MiB {}, whatever the batch is",
+                                kind.prefix, pairs / mebi,
+                                sizes.tables ? "for each block" : "for all blocks"));
+  }
+  return model;
 }
 
 }  // namespace tessera

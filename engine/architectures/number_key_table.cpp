@@ -16,6 +16,7 @@ constexpr NumberKey number_keys[] = {
     {"activation_function", Kind::activation,
      "gpt2 gpt_bigcode gptj opt whisper codegen gpt_neo exaone bart mbart plbart pegasus marian "
      "m2m_100 blenderbot blenderbot-small mvp xglm"},
+    {"add_router_probs", Kind::flag, "switch_transformers"},
     {"adapter_kernel_size", Kind::number, "wav2vec2"},
     {"adapter_stride", Kind::number, "wav2vec2"},
     {"add_fpn", Kind::flag, "beit"},
@@ -35,7 +36,7 @@ constexpr NumberKey number_keys[] = {
      "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp xglm clip_text_model "
      "clip_vision_model siglip_text_model siglip_vision_model modernbert wav2vec2 hubert jamba "
      "bamba granitemoehybrid falcon_h1 qwen3_next qwen3_5_text qwen2_vl_text qwen2_5_vl_text "
-     "qwen3_vl_text qwen3_vl_moe_text dinov3_vit gemma4_text"},
+     "qwen3_vl_text qwen3_vl_moe_text dinov3_vit gemma4_text t5gemma"},
     {"attention_in_multiplier", Kind::number, "falcon_h1"},
     {"attention_multiplier", Kind::number, "granite granitemoe granitemoehybrid"},
     {"attention_out_multiplier", Kind::number, "falcon_h1"},
@@ -60,6 +61,7 @@ constexpr NumberKey number_keys[] = {
      "gpt_neox bert roberta t5 mt5 umt5 gpt_neo xlm-roberta camembert data2vec-text bart mbart "
      "plbart pegasus marian m2m_100 blenderbot blenderbot-small mvp electra modernbert"},
     {"classifier_dropout_prob", Kind::share, "albert"},
+    {"classifier_dropout_rate", Kind::share, "t5gemma"},
     {"clip_qkv", Kind::number, "olmo olmoe"},
     {"codevector_dim", Kind::number, "wav2vec2"},
     {"contrastive_logits_temperature", Kind::number, "wav2vec2"},
@@ -270,10 +272,10 @@ constexpr NumberKey number_keys[] = {
     {"routed_scaling_factor", Kind::number,
      "deepseek_v2 deepseek_v3 glm4_moe dots1 glm4_moe_lite solar_open exaone_moe lfm2_moe "
      "nemotron_h"},
-    {"router_dtype", Kind::word, "nllb-moe"},
-    {"router_ignore_padding_tokens", Kind::flag, "nllb-moe"},
+    {"router_dtype", Kind::word, "nllb-moe switch_transformers"},
+    {"router_ignore_padding_tokens", Kind::flag, "nllb-moe switch_transformers"},
     {"router_scaling_factor", Kind::number, "hy_v3"},
-    {"router_z_loss_coef", Kind::number, "nllb-moe"},
+    {"router_z_loss_coef", Kind::number, "nllb-moe switch_transformers"},
     {"scale_attention_softmax_in_fp32", Kind::flag, "gpt_bigcode"},
     {"scale_attn_by_inverse_layer_idx", Kind::flag, "gpt2"},
     {"scale_attn_weights", Kind::flag, "gpt2 gpt_bigcode"},
@@ -368,7 +370,9 @@ constexpr SameKeys same_keys[] = {
     {"led", "bart"},
     {"longformer", "roberta"},
     {"megatron-bert", "bert"},
+    {"longt5", "t5", "classifier_dropout"},
     {"minimax", "mixtral"},
+    {"mllama_text_model", "llama", "attention_dropout"},
     {"nemotron_h", "bamba", "hidden_act rms_norm_eps rope_parameters z_loss_coefficient"},
     {"modernbert-decoder", "modernbert", "deterministic_flash_attn sparse_prediction"},
     {"nllb-moe", "m2m_100", "classifier_dropout"},
@@ -379,6 +383,9 @@ constexpr SameKeys same_keys[] = {
     {"roberta-prelayernorm", "roberta"},
     {"sarvam_mla", "deepseek_v3"},
     {"sarvam_moe", "glm4_moe"},
+    {"swin", "dinov2", "apply_layernorm layerscale_value reshape_hidden_states"},
+    {"switch_transformers", "t5", "classifier_dropout is_gated_act scale_decoder_outputs"},
+    {"t5_gemma_module", "gemma2", "use_bidirectional_attention"},
     {"vit_mae", "vit", "encoder_stride pooler_act"},
     {"vit_msn", "vit", "encoder_stride pooler_act"},
     {"xlm-roberta-xl", "roberta"},

@@ -189,6 +189,7 @@ ModuleId PartWriter::attention(const std::string& path, const AttentionPart& a, 
     if (role == "g") out = q;
     if (role == "q" && out == 0) out = q;
     if (role == "k" || role == "v") out = kv;
+    if ((role == "k" || role == "v") && a.source > 0) in = a.source;
     if (role == "p" || role == "pb") projection(own, hidden, q, lists_role(a.biases, role));
     if (out == 0) continue;
     linears.push_back(projection(own, in, out, lists_role(a.biases, role), conv1d));

@@ -64,6 +64,7 @@ constexpr TextWrapper wrappers[] = {
     {"llava_onevision", "LlavaOnevision", "qwen2", TieOf::either},
     {"minicpmv4_6", "MiniCPMV4_6", "qwen3_5_text", TieOf::outer},
     {"mistral3", "Mistral3", "mistral", TieOf::outer, true},
+    {"mllama", "Mllama", "mllama_text_model", TieOf::nobody},
     {"musicflamingo", "MusicFlamingo", "qwen2", TieOf::nobody},
     {"ovis2", "Ovis2", "qwen2", TieOf::outer, true},
     {"paligemma", "PaliGemma", "gemma", TieOf::outer, true},

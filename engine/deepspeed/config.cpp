@@ -99,10 +99,15 @@ void read_aio(ConfigObject& root, Zero3Options& options) {
   ConfigObject section = root.object("aio");
   read_options(section, "aio.", options);
   section.finish(UnknownKeys::listed);
+  const nlohmann::json* const given = root.value({"aio"});
   const auto nvme = Offload::Device::nvme;
   const bool files =
       options.offload_param.device == nvme || options.offload_optimizer.device == nvme;
-  if (!files) root.without_meaning({"aio"}, "nothing lives on NVMe");
+  if (!files) return root.without_meaning({"aio"}, "nothing lives on NVMe");
+  if (given == nullptr || !given->is_object()) return;
+  for (const auto& [key, value] : given->items()) {  // handed on to what reads files
+    if (value.is_null()) section.fail(key, "is null, but must be a number or a flag");
+  }
 }
 
 Scheme with_dtype(const Scheme& scheme, DType dtype) {

@@ -64,6 +64,7 @@ ConfigObject::Found ConfigObject::find(std::span<const std::string_view> keys) {
     known_.push_back(key);
     if (json_ == nullptr) continue;
     const auto it = json_->find(std::string(key));
+    if (it != json_->end() && it->is_null()) check_null(key);
     if (it == json_->end() || it->is_null() || *it == "auto") continue;
     if (found.value == nullptr) {
       found = {key, &*it};
@@ -213,6 +214,11 @@ void ConfigObject::report(const KnownKey& row, const std::string& key,
   }
 }
 
+void ConfigObject::check_null(std::string_view key) {
+  if (takes_null(full(key))) return;
+  fail(key, "is null, which DeepSpeed does not take: give a value, or leave it out");
+}
+
 void ConfigObject::finish(UnknownKeys unknown) {
   if (json_ == nullptr) return;
   for (const KnownKey& row : known_keys()) {
@@ -222,8 +228,13 @@ void ConfigObject::finish(UnknownKeys unknown) {
     if (key.find('.') == std::string_view::npos) known_.push_back(key);
   }
   for (const auto& [key, value] : json_->items()) {
-    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     const std::string path = full(key);
+    const bool asked = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
+    if (value.is_null() && (asked || known_key(path) != nullptr)) {
+      check_null(key);
+      findings_.without_meaning.push_back(with(path, "null counts as not given"));
+    }
+    if (asked) continue;
     const std::string said = full(bare_or_quoted(key));  // nobody knows what is in it
     if (const KnownKey* const row = known_key(path)) {
       if (!value.is_null() && value != "auto") report(*row, key, value);

@@ -2,8 +2,8 @@
 // One object of a DeepSpeed configuration, read key by key.
 //
 // The idea: the keys that the code asks for act, so no key is listed twice; at the end `finish`
-// says of every other one what known_keys.h says, or that DeepSpeed has no such key. "auto" and
-// null count as not given.
+// says of every other one what known_keys.h says, or that DeepSpeed has no such key. "auto" counts
+// as not given, and so does null where DeepSpeed takes it.
 //
 //   ConfigObject zero = root.object("zero_optimization");
 //   auto stage = zero.integer({"stage"}, 0, 3);
@@ -87,6 +87,7 @@ class ConfigObject {
   Found find(std::span<const std::string_view> keys);
   Found find(Keys keys) { return find(std::span(keys.begin(), keys.size())); }
 
+  void check_null(std::string_view key);
   void report(const KnownKey& row, const std::string& key, const nlohmann::json& value);
 
   std::optional<std::int64_t> integer(const Found& found, std::int64_t least, std::int64_t most);

@@ -218,7 +218,86 @@ const std::vector<KnownKey> zero_keys = {
      "the CPU steps while the device trains on", "false"},
 };
 
+// Of classes: fields that may be none.
+constexpr std::string_view optional_fields[] = {
+    "compile.passes",
+    "tensor_parallel.injection_policy_tuple",
+    "tensor_parallel.partition_config",
+    "tensor_parallel.preset_model",
+    "tensor_parallel.vocab_parallel_lm_head",
+    "zero_optimization.cpu_offload",
+    "zero_optimization.cpu_offload_param",
+    "zero_optimization.cpu_offload_use_pin_memory",
+    "zero_optimization.leaf_module",
+    "zero_optimization.offload_optimizer",
+    "zero_optimization.offload_optimizer.nvme_path",
+    "zero_optimization.offload_param",
+    "zero_optimization.offload_param.nvme_path",
+    "zero_optimization.overlap_comm",
+    "zero_optimization.zenflow",
+};
+constexpr std::string_view classes[] = {"bf16.", "compile.", "fp16.", "tensor_parallel.",
+                                        "zero_optimization."};
+// Others: sections that are searched for keys, and numbers that are compared.
+constexpr std::string_view not_null[] = {
+    "activation_checkpointing",
+    "amp",
+    "autotuning",
+    "bfloat16",
+    "checkpoint",
+    "comet",
+    "comms_logger",
+    "compile",
+    "compression_training",
+    "csv_monitor",
+    "curriculum_learning",
+    "data_efficiency",
+    "data_types",
+    "eigenvalue",
+    "elasticity",
+    "flops_profiler",
+    "fp16",
+    "gradient_allreduce_op",
+    "gradient_clipping",
+    "gradient_predivide_factor",
+    "graph_harvesting",
+    "hybrid_engine",
+    "nebula",
+    "optimizer",
+    "optimizer.params.betas",
+    "optimizer.params.eps",
+    "optimizer.params.lr",
+    "optimizer.params.momentum",
+    "optimizer.params.weight_decay",
+    "pipeline",
+    "progressive_layer_drop",
+    "quantize_training",
+    "scheduler",
+    "sequence_parallel_size",
+    "sparse_attention",
+    "tensor_parallel",
+    "tensorboard",
+    "timers",
+    "torch_autocast",
+    "wall_clock_breakdown",
+    "wandb",
+    "weight_quantization",
+    "zero_optimization",
+};
+
+template <class List>
+bool holds(const List& list, std::string_view path) {
+  return std::find(std::begin(list), std::end(list), path) != std::end(list);
+}
+
 }  // namespace
+
+bool takes_null(std::string_view path) {
+  const bool of_class =
+      std::any_of(std::begin(classes), std::end(classes),
+                  [&](std::string_view section) { return path.starts_with(section); });
+  return of_class ? holds(optional_fields, path) : !holds(not_null, path);
+}
 
 const std::vector<KnownKey>& known_keys() {
   static const std::vector<KnownKey> all = [] {

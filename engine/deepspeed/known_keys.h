@@ -37,4 +37,9 @@ const KnownKey* known_key(std::string_view path);
 /// Whether the key has a value that changes nothing.
 bool is_off(const KnownKey& key, const nlohmann::json& value);
 
+/// Whether DeepSpeed takes null for the key at `path`, as if it were not given. Fields of its
+/// classes and sections do not take it unless they may be none; what training computes with it
+/// would fail in the first step.
+bool takes_null(std::string_view path);
+
 }  // namespace tessera

@@ -94,7 +94,6 @@ Zero3Options read_stage3(ConfigObject& zero) {
   // -1: MiCS is off.
   const std::int64_t mics = zero.integer({"mics_shard_size"}, -1, 1'000'000).value_or(-1);
   o.shard_group = static_cast<Index>(std::max<std::int64_t>(mics, 0));
-  o.leaf_modules = read_leaf_modules(zero);
   return o;
 }
 
@@ -178,7 +177,12 @@ void read_zero(ConfigObject& root, DeepSpeedConfig& config, Zero3Options& offloa
   if (config.stage == 0) config.scheme = ReplicateOptions{};
   if (config.stage == 1 || config.stage == 2) config.scheme = read_stages12(zero, config.stage);
   if (before_sections) read_allgather_size(root, config.scheme);
-  if (config.stage == 3) config.scheme = read_stage3(zero);
+  std::vector<std::string> leaves = read_leaf_modules(zero);  // a class reads it in any stage
+  if (config.stage == 3) {
+    Zero3Options stage3 = read_stage3(zero);
+    stage3.leaf_modules = std::move(leaves);
+    config.scheme = std::move(stage3);
+  }
   list_other_stages(zero, config.stage);
   read_offload(zero, offloading);
   check_offload(zero, config.stage, offloading);

@@ -42,6 +42,7 @@ struct AttentionPart {
   std::string weights = "q_proj:q k_proj:k v_proj:v o_proj:o";
   std::string biases = {};  // roles that have one: "q k v"
   std::int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+  std::int64_t source = 0;   // width of what keys and values are made of, if not the model's
   std::int64_t buckets = 0;  // rows of the table of relative positions
   bool rotary = true, causal = true;
   bool clamped = false;           // queries, keys and values, of which the input is kept
@@ -121,6 +122,13 @@ struct MixerPart {
 /// The one part of a block that is a norm and a part.
 enum class SinglePart : std::uint8_t { attention, mixer, mlp, experts };
 
+/// Blocks that attend to what is not there, such as an image: they are there, and do not run.
+struct IdleBlocks {
+  std::vector<bool> which = {};  // empty: none
+  std::string block_class = {}, attention = {}, weights = {};
+  std::string numbers = {};  // parameters of one element
+};
+
 struct Sizes {
   std::int64_t vocabulary = 32000, hidden = 4096, inner = 11008, layers = 32, heads = 32;
   std::int64_t key_value_heads = 0;  // 0: as many as heads
@@ -179,11 +187,13 @@ struct Blueprint {
   bool capped_logits = false;
   std::int64_t position_rows = 0;    // of learned positions, sizes.positions if 0
   std::int64_t embedding_width = 0;  // 0: hidden; others are projected
+  std::int64_t spare_rows = 0;       // of the embedding, which the head lacks
   std::int64_t labels = 0;           // above 0: the head has so many rows
   bool pooled = false;               // and reads one token of a sequence
   // A matrix and a norm in front of the head; "": none.
   std::string head_dense = {}, head_norm = {};
   bool head_dense_bias = true;
+  IdleBlocks idle = {};
   std::string not_first = {};   // a part that the first block lacks
   std::string containers = {};  // classes of modules around others: "cls:OnlyMLMHead"
   bool headless = false;

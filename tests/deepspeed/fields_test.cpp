@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,55 @@ TEST_CASE("keys that DeepSpeed hands on act, are refused by name, or are said", 
                     around.empty() ? key : around + "." + key, value) == "");
     }
   }
+}
+
+// Sections whose keys nobody reads here are said as a whole.
+bool is_read(const std::string& path) {
+  const std::string around = path.substr(0, path.rfind('.'));
+  const std::vector<std::string> read = {"bf16",
+                                         "compile",
+                                         "fp16",
+                                         "tensor_parallel",
+                                         "zero_optimization",
+                                         "zero_optimization.leaf_module",
+                                         "zero_optimization.offload_optimizer",
+                                         "zero_optimization.offload_param"};
+  return path.find('.') == std::string::npos ||
+         std::find(read.begin(), read.end(), around) != read.end();
+}
+
+TEST_CASE("null is refused where DeepSpeed does not take it, and said where it does",
+          "[deepspeed]") {
+  // Key -> whether one of both versions takes null.
+  std::map<std::string, bool> takes;
+  for (const char* file : {"0.9.0.json", "0.19.8.json"}) {
+    std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/deepspeed_keys/" + file);
+    const auto recorded = nlohmann::json::parse(stream);
+    const std::vector<std::string> not_null = recorded["not_null"];
+    for (const auto& [path, value] : recorded["keys"].items()) {
+      // Those of 0.9.0 were dictionaries still.
+      const bool dictionary = std::string(file) == "0.9.0.json" &&
+                              (path.starts_with("fp16.") || path.starts_with("bf16."));
+      if (!is_read(path) || dictionary) continue;
+      takes[path] |= std::find(not_null.begin(), not_null.end(), path) == not_null.end();
+    }
+  }
+  takes["train_batch_size"] = true;  // beside the other
+  // The first step compares or divides by them.
+  takes["gradient_clipping"] = takes["gradient_predivide_factor"] = false;
+  for (const auto& [path, taken] : takes) {
+    nlohmann::json config = nlohmann::json::object();
+    set_at(config, path, nullptr);
+    const Outcome outcome = outcome_of(config);
+    INFO(path << ": " << outcome.message);
+    CHECK(outcome.refused != taken);
+    if (taken) CHECK(outcome.says(path));
+    if (!taken) CHECK(outcome.message.find(path + " is null") != std::string::npos);
+  }
+  CHECK(takes.size() > 150);
+  const Outcome nvme = outcome_of_text(R"({"aio": {"block_size": null}, "zero_optimization":
+      {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/a"}}})");
+  CHECK(nvme.message.find("aio.block_size is null") != std::string::npos);
 }
 
 TEST_CASE("what changes time or memory is not said beside what changes nothing", "[deepspeed]") {

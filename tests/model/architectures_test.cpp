@@ -92,6 +92,9 @@ TEST_CASE("what a careless file says beside the model is named, or what the file
         {R"({"model_type": "gemma4_text", "num_kv_shared_layers": 29})", "num_kv_shared_layers"},
         {R"({"model_type": "gemma4_text", "enable_moe_block": true})", "num_experts is missing"},
         {R"({"model_type": "gemma4_text", "per_layer_config": {"30": {}}})", "from 0 to 29"},
+        {R"({"model_type": "Llama"})", "did you mean \"llama\"?"},
+        {R"({"model_type": "GEMMA2"})", "did you mean \"gemma2\"?"},
+        {R"({"architectures": ["LlamaForCausalLm"]})", "did you mean \"LlamaForCausalLM\"?"},
         {R"({"model_type": "vit_mae", "mask_ratio": 1.5})", "from 0 to 1"}}) {
     const auto model = parse_model(text, "config.json");
     INFO(text << "\n" << model.status().message());
@@ -143,7 +146,16 @@ TEST_CASE("a configuration of weights that fit nowhere, or that are not built, i
         {R"({"model_type": "longformer", "attention_window": [512, 256]})", "12 times the same"},
         {R"({"model_type": "mvp", "use_prompt": true})", "prompts are not built"},
         {R"({"model_type": "mpnet", "relative_attention_num_buckets": 16})", "must be 32 to"},
-        {R"({"model_type": "deberta-v2", "pos_att_type": ["c2c"]})", "pos_att_type must be"}}) {
+        {R"({"model_type": "deberta-v2", "pos_att_type": ["c2c"]})", "pos_att_type must be"},
+        {R"({"model_type": "swin", "num_heads": [3, 6]})", "has 2 numbers, and depths has 4"},
+        {R"({"model_type": "swin", "window_size": 8})", "more than the 7 x 7 patches of stage 4"},
+        {R"({"model_type": "swin", "hidden_size": 96})", "must be 768"},
+        {R"({"model_type": "switch_transformers", "tie_word_embeddings": false})", "one table"},
+        {R"({"model_type": "longt5", "encoder_attention_type": "global"})", "must be local or"},
+        {R"({"model_type": "t5gemma", "encoder": {"hiden_size": 64}})", "did you mean"},
+        {R"({"model_type": "t5gemma", "encoder": {"model_type": "gemma2"}})", "t5_gemma_module"},
+        {R"({"model_type": "t5gemma", "decoder": {"dropout_rate": 0.5}})", "dropout_rate decides"},
+        {R"({"model_type": "mllama_text_model", "cross_attention_layers": [40]})", "of blocks"}}) {
     const auto model = parse_model(text, "config.json");
     INFO(text << "\n" << model.status().message());
     REQUIRE_FALSE(model.ok());
@@ -238,6 +250,29 @@ TEST_CASE(
   }
   CHECK(built("t5").cost_note.find("biases of relative positions") != std::string::npos);
   CHECK(test::require_value(parse_model(R"({"model_type": "llama"})", "c")).cost_note.empty());
+}
+
+TEST_CASE("what a simulation does not count of images and experts is said", "[model][cost]") {
+  const auto note = [](const char* text) {
+    return test::require_value(parse_model(text, "config.json")).cost_note;
+  };
+  CHECK(note(R"({"model_type": "beit"})").empty());
+  CHECK(note(R"({"model_type": "beit", "use_relative_position_bias": true})")
+            .find("about 0.9 MiB for each block") != std::string::npos);
+  CHECK(note(R"({"model_type": "beit", "use_shared_relative_position_bias": true})")
+            .find("for all blocks") != std::string::npos);
+  CHECK(note(R"({"model_type": "switch_transformers"})").find("expert_capacity 64") !=
+        std::string::npos);
+}
+
+TEST_CASE("blocks that attend to images are there, and texts pass them by", "[model]") {
+  const Model model = test::require_value(
+      parse_model(R"({"model_type": "mllama_text_model", "num_hidden_layers": 5})", "c"));
+  const ModuleId idle = model.find_module("model.layers.3.cross_attn");
+  REQUIRE(idle.valid());
+  for (const ModuleId id : model.forward) {
+    CHECK_FALSE(model.module(id).path.starts_with("model.layers.3."));
+  }
 }
 
 TEST_CASE("a window of LED may be listed for each block, as it was published", "[model]") {

@@ -15,11 +15,11 @@ using Json = nlohmann::json;
 inline Json small(Json config) {
   for (const char* key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
                           "num_decoder_layers", "encoder_layers", "decoder_layers"}) {
-    if (config.contains(key)) config[key] = 2;
+    if (config.contains(key) && !config.contains("depths")) config[key] = 2;
   }
   for (const char* key :
        {"layer_types", "mlp_layer_types", "no_rope_layers", "moe_layers", "full_attn_idxs",
-        "indexer_types", "layers_block_type", "per_layer_config"}) {
+        "indexer_types", "layers_block_type", "per_layer_config", "cross_attention_layers"}) {
     config.erase(key);  // a list with an entry per layer
   }
   // Classes that cannot be built by their defaults: no width by heads, no number of experts.

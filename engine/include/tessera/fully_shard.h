@@ -30,11 +30,16 @@ enum class ReshardAfterForward : std::uint8_t {
 };
 
 struct FullyShardOptions {
-  /// Paths of the modules that become units; the root always is one. Empty: the model's blocks.
+  /// Paths of the modules that become units; so does the root, unless it is left plain. Empty: the
+  /// model's blocks.
   std::vector<std::string> units = {};
   /// Instead of `units`: a wrap plan, with overrides per unit and ignored parameters, which stay
   /// whole on every rank and are not reduced.
   std::optional<WrapPlan> plan = {};
+  /// The model's root is no unit, as where torch's fully_shard is called on parts of a model alone:
+  /// each unit that lies in no other is a root, with streams and an order of its own, and
+  /// parameters outside of units stay whole on every rank and are not reduced.
+  bool plain_root = false;
   ReshardAfterForward reshard_after_forward = ReshardAfterForward::automatic;
   /// to_group: ranks of the smaller group, must divide the ranks that shard together.
   Index reshard_group = 0;

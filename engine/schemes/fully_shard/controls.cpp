@@ -46,8 +46,9 @@ Status FullyShardEngine::unshard(ModuleId module) {
   TESSERA_ASSIGN(Unit* const unit, named_unit(module, "unshard"));
   if (stage_ == Stage::summoned) return expect(Stage::idle, "unshard");
   if (stage_ == Stage::idle) {  // the gather must see what the optimizer wrote
-    TESSERA_TRY(wait_stream(copy_in_, compute_, cause(unit->name, Reason::order)));
-    TESSERA_TRY(wait_stream(all_gather_, compute_, cause(unit->name, Reason::order)));
+    const UnitTree& tree = tree_of(*unit);
+    TESSERA_TRY(wait_stream(tree.copy_in, compute_, cause(unit->name, Reason::order)));
+    TESSERA_TRY(wait_stream(tree.all_gather, compute_, cause(unit->name, Reason::order)));
   }
   return unshard(*unit, Reason::needed);
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/schemes/fully_shard/marks.h"
 #include "tessera/assert.h"
 
@@ -35,14 +37,12 @@ Status FullyShardEngine::check_options() {
 
 Status FullyShardEngine::create_streams_and_groups() {
   TESSERA_ASSIGN(compute_, create_stream("default", StreamRole::compute));
-  TESSERA_ASSIGN(copy_in_, create_stream("ag_copy_in", StreamRole::copy));
-  TESSERA_ASSIGN(all_gather_, create_stream("all_gather", StreamRole::communication));
-  TESSERA_ASSIGN(reduce_scatter_, create_stream("reduce_scatter", StreamRole::communication));
+  TESSERA_TRY(create_streams(trees_.emplace_back(), ""));
   TESSERA_ASSIGN(const auto shards, mesh_.groups("shard"));
   TESSERA_ASSIGN(main_.shard,
                  runtime_.create_communicator(shards, main_.replicas == 1 ? "world" : "shard"));
   if (main_.replicas > 1) {
-    TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
+    TESSERA_TRY(create_all_reduce_streams());
     TESSERA_ASSIGN(const auto replicas, mesh_.groups("replicate"));
     TESSERA_ASSIGN(main_.replicate, runtime_.create_communicator(replicas, "replicate"));
   }
@@ -57,6 +57,7 @@ Status FullyShardEngine::create_streams_and_groups() {
 Status FullyShardEngine::setup() {
   TESSERA_TRY(check_options());
   TESSERA_TRY(create_streams_and_groups());
+  if (options_.plain_root) TESSERA_TRY(leave_root_plain());
   TESSERA_TRY(assign(options_.units, options_.plan, options_.sharded_dtype));
   if (const auto lists = units_without_forward(); !lists.empty()) {  // as torch 2.15
     return Status(Code::invalid_argument,
@@ -67,6 +68,7 @@ Status FullyShardEngine::setup() {
   TESSERA_TRY(share_by_units());
   slot_of_parameter_.resize(model_.parameters.size());
   for (std::size_t u = 0; u < assignment_.units.size(); ++u) TESSERA_TRY(add_unit(u));
+  if (trees_.front().all_reduce.valid()) TESSERA_TRY(create_all_reduce_streams());
   for (Unit& unit : units_) TESSERA_TRY(allocate_shards(unit));
   return make_values(*this);
 }
@@ -77,6 +79,7 @@ Status FullyShardEngine::add_unit(std::size_t index) {
   Unit unit;
   unit.module = assigned.module;
   unit.name = unit_name(index);
+  TESSERA_TRY(plant(index, unit));
   TESSERA_TRY(settings_of(index, unit));
   TESSERA_ASSIGN(unit.layout, dim0_layout(model_, assigned.parameters, unit.mesh.size));
   const std::size_t prefix = root ? 0 : unit.name.size() + 1;
@@ -143,8 +146,12 @@ std::vector<ParamShard*> FullyShardEngine::shards() {
 }
 
 std::vector<StreamId> FullyShardEngine::side_streams() const {
-  std::vector<StreamId> streams = {copy_in_, all_gather_, reduce_scatter_};
-  if (all_reduce_.valid()) streams.push_back(all_reduce_);
+  std::vector<StreamId> streams;
+  for (const UnitTree& tree : trees_) {
+    if (std::find(streams.begin(), streams.end(), tree.copy_in) != streams.end()) break;
+    streams.insert(streams.end(), {tree.copy_in, tree.all_gather, tree.reduce_scatter});
+    if (tree.all_reduce.valid()) streams.push_back(tree.all_reduce);
+  }
   return streams;
 }
 
@@ -159,10 +166,7 @@ Status FullyShardEngine::begin_forward() {
   TESSERA_TRY(expect(Stage::idle, "begin_forward"));
   begin_pass();
   TESSERA_TRY(enter(Stage::forward, Phase::forward));
-  // The gathers must see what the optimizer wrote.
-  const Cause why = cause("root", Reason::order);
-  TESSERA_TRY(wait_stream(copy_in_, compute_, why));
-  return wait_stream(all_gather_, compute_, why);
+  return options_.plain_root ? Status{} : follow_optimizer(trees_[0]);
 }
 
 Status FullyShardEngine::pre_forward(ModuleId module) {
@@ -170,6 +174,7 @@ Status FullyShardEngine::pre_forward(ModuleId module) {
   TESSERA_TRY(expect(Stage::forward, "pre_forward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  if (options_.plain_root && is_root(*unit)) TESSERA_TRY(follow_optimizer(tree_of(*unit)));
   TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_for_unshard(*unit));
   // Issued behind this unit's copy-out: its all_gather overlaps what the unit computes now.
@@ -191,14 +196,14 @@ Status FullyShardEngine::post_forward(ModuleId module) {
   }
   // What has no parameters is no place in the order (torch: a state without a parameter group).
   if (!unit->parameters.empty()) {
-    unit->post_forward_indices.push_back(forward_order_.size());
-    forward_order_.push_back(static_cast<std::size_t>(unit - units_.data()));
+    unit->post_forward_indices.push_back(tree_of(*unit).forward_order.size());
+    tree_of(*unit).forward_order.push_back(place(*unit));
   }
   // After the root's forward no unit comes that would free the last gather's buffer.
-  const bool root = unit == &units_.front();
-  if (root && last_gathered_) {
-    TESSERA_TRY(free_gathered(*last_gathered_, cause(unit->name, Reason::free_memory)));
-    last_gathered_.reset();
+  UnitTree& tree = tree_of(*unit);
+  if (is_root(*unit) && tree.last_gathered) {
+    TESSERA_TRY(free_gathered(tree, *tree.last_gathered, cause(unit->name, Reason::free_memory)));
+    tree.last_gathered.reset();
   }
   return ends_pass(module) ? end_evaluation() : Status{};
 }
@@ -209,7 +214,7 @@ Status FullyShardEngine::end_evaluation() {
     TESSERA_TRY(reshard(unit));
     unit.post_forward_indices.clear();
   }
-  forward_order_.clear();
+  for (UnitTree& tree : trees_) tree.forward_order.clear();
   stage_ = Stage::idle;
   return {};
 }
@@ -225,12 +230,13 @@ Status FullyShardEngine::pre_backward(ModuleId module) {
   TESSERA_TRY(expect(Stage::backward, "pre_backward", module));
   Unit* unit = unit_of(module);
   if (unit == nullptr) return {};
+  enter_backward(tree_of(*unit));
   TESSERA_TRY(unshard(*unit, Reason::needed));
   TESSERA_TRY(wait_for_unshard(*unit));
   if (unit->post_forward_indices.empty()) return {};
   const std::size_t index = unit->post_forward_indices.back();
   unit->post_forward_indices.pop_back();
-  if (unit->backward_prefetch.empty()) return prefetch_before(index);
+  if (unit->backward_prefetch.empty()) return prefetch_before(tree_of(*unit), index);
   for (std::size_t next : unit->backward_prefetch) {
     TESSERA_TRY(unshard(units_[next], Reason::backward_prefetch));
   }
@@ -251,18 +257,11 @@ Status FullyShardEngine::post_backward(ModuleId module) {
 Status FullyShardEngine::end_backward() {
   TESSERA_TRY(expect_end_of_backward());
   TESSERA_TRY(mark(cause("root", Reason::none), marks::backward_finishing, compute_).status());
-  for (Unit& unit : units_) {
-    unit.post_forward_indices.clear();
-    // The root, and units whose end autograd does not tell.
-    if (!unit.finished_backward) TESSERA_TRY(reduce_gradients(unit));
-    unit.finished_backward = false;
+  for (UnitTree& tree : trees_) enter_backward(tree);  // those without a gradient, too
+  for (const std::size_t tree : backward_order_) {
+    TESSERA_TRY(end_backward(tree, tree == backward_order_.front()));
   }
-  TESSERA_TRY(locals_.accumulate());
-  if (is_last_backward_) {
-    TESSERA_TRY(finish_reduce());
-    TESSERA_TRY(drop_gathers());
-  }
-  forward_order_.clear();
+  backward_order_.clear();
   stage_ = Stage::idle;
   ++micro_batch_;
   return {};
@@ -280,7 +279,7 @@ Status FullyShardEngine::complete_gradients() {
 Status FullyShardEngine::step(const AdamOptions& options) {
   TESSERA_TRY(expect(Stage::idle, "step"));
   TESSERA_TRY(before_write());  // what is gathered is outdated afterwards
-  TESSERA_TRY(finish_reduce());
+  for (UnitTree& tree : trees_) TESSERA_TRY(finish_reduce(tree));
   return EngineBase::step(options);
 }
 

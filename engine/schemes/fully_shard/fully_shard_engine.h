@@ -4,7 +4,7 @@
 // The idea: host calls only move unit state machines; each transition issues its operations at once
 // and leaves the events that later transitions need. Files: this class's host calls in
 // fully_shard_engine.cpp, controls in controls.cpp, gathering in unit_gather.cpp, gradients in
-// unit_reduce.cpp.
+// unit_reduce.cpp, roots in unit_trees.cpp.
 #pragma once
 
 #include <deque>
@@ -65,6 +65,26 @@ struct Unit {
   bool finished_backward = false;
   bool requires_sync = true;  // as it was set last
   bool reduces = true;        // this backward pass
+  std::size_t tree = 0;
+};
+
+// A buffer that may go once the streams follow `event`.
+struct PendingBuffer {
+  BufferId buffer;
+  EventId event;
+};
+
+/// A root and the units in it, which share streams and an order (torch FSDPCommContext,
+/// FSDPStateContext). There is one, unless the model's root is no unit.
+struct UnitTree {
+  std::size_t root = 0;  // the place of its unit
+  StreamId copy_in, all_gather, reduce_scatter, all_reduce;
+  std::vector<std::size_t> forward_order;      // units in the order of their post_forward
+  std::optional<PendingBuffer> last_gathered;  // forward: kept so that the next copy-in may overlap
+  std::deque<PendingBuffer> packed;            // inputs of reduce_scatters, oldest first
+  // The youngest unit whose gradients are sharded, with replicas and without.
+  EventId last_all_reduced, last_reduced;
+  bool in_backward = false;  // has a place in the order of this pass
 };
 
 class FullyShardEngine final : public EngineBase, public FullyShard {
@@ -110,12 +130,6 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
     Index size = 1;
     std::int64_t scale = 1;  // its shards are that many times larger
   };
-  // A buffer that may go once the streams follow `event`.
-  struct Pending {
-    BufferId buffer;
-    EventId event;
-  };
-
   Result<View> parameter_view(ParameterId id) override;
   Result<View> gradient_view(ParameterId id) override;
   std::vector<ParamShard*> shards() override;
@@ -150,17 +164,29 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
     return static_cast<std::size_t>(&unit - units_.data());
   }
 
+  // unit_trees.cpp
+  Status leave_root_plain();
+  Status create_streams(UnitTree& tree, const std::string& suffix);
+  Status create_all_reduce_streams();
+  Status plant(std::size_t index, Unit& unit);
+  UnitTree& tree_of(const Unit& unit) { return trees_[unit.tree]; }
+  bool is_root(const Unit& unit) const { return trees_[unit.tree].root == place(unit); }
+  std::string_view root_name(const UnitTree& tree) const { return units_[tree.root].name; }
+  Status follow_optimizer(UnitTree& tree);
+  void enter_backward(UnitTree& tree);
+  Status end_backward(std::size_t tree, bool first);
+
   // unit_gather.cpp
   Status allocate_shards(Unit& unit);
   Status unshard(Unit& unit, Reason reason);  // issues the all_gather unless it is needless
   Result<EventId> copy_in(Unit& unit, Reason reason);
   Status wait_for_unshard(Unit& unit);  // copies out and frees the gather buffer
-  Status drop_gathers();                // those that nobody waited for
+  Status drop_gather(Unit& unit);       // that nobody waited for
   Status copy_out(Unit& unit);
-  Status free_gathered(Pending& gathered, const Cause& cause);
+  Status free_gathered(UnitTree& tree, PendingBuffer& gathered, const Cause& cause);
   Status reshard(Unit& unit);
   Status reshard_to_group(Unit& unit);
-  Status prefetch_before(std::size_t post_forward_index);
+  Status prefetch_before(const UnitTree& tree, std::size_t post_forward_index);
   Status end_evaluation();
   Gathering gathering(const Unit& unit) const;
 
@@ -171,13 +197,13 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status scatter(Unit& unit, BufferId packed, BufferId shard);
   Status all_reduce(Unit& unit, BufferId shard);  // over replicas
   Status keep_sharded_gradient(Unit& unit, BufferId scattered);
-  Status free_packed(std::size_t left, std::string_view unit);
-  Status finish_reduce();
+  Status free_packed(UnitTree& tree, std::size_t left, std::string_view unit);
+  Status finish_reduce(UnitTree& tree);
 
   Unit& unit_with(ParameterId id);
   UnitParameter& parameter(ParameterId id);
 
-  const FullyShardOptions options_;
+  FullyShardOptions options_;
   DeviceMesh mesh_;
   UnitMesh main_;                                        // of units that have none of their own
   std::map<Index, UnitMesh> meshes_;                     // by size, if units have several
@@ -187,17 +213,12 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
 
   std::vector<Unit> units_;                     // pre-order, root first
   std::vector<std::size_t> slot_of_parameter_;  // by ParameterId: place in its unit
-  StreamId copy_in_, all_gather_, reduce_scatter_, all_reduce_;
+  std::vector<UnitTree> trees_;
+  std::vector<std::size_t> backward_order_;  // trees as they began in this backward pass
 
   bool reshard_after_backward_ = true;
   bool requires_all_reduce_ = true;
   bool is_last_backward_ = true;
-
-  std::vector<std::size_t> forward_order_;  // units in the order of their post_forward
-  std::optional<Pending> last_gathered_;    // forward: kept so that the next copy-in may overlap
-  std::deque<Pending> packed_;              // inputs of reduce_scatters, oldest first
-  // The youngest unit whose gradients are sharded, with replicas and without.
-  EventId last_all_reduced_, last_reduced_;
 };
 
 }  // namespace tessera

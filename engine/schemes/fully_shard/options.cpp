@@ -10,6 +10,12 @@ const OptionList<FullyShardOptions>& option_list(const FullyShardOptions&) {
           .add(&O::units, {.name = "units",
                            .help = "Module paths that become sharding units",
                            .more = "the root always is one; without any the model's blocks are"})
+          .add(
+              &O::plain_root,
+              {.name = "plain_root",
+               .help = "Make a root of each unit in no other unit, and no unit of the model's root",
+               .more = "as where fully_shard is called on parts alone; parameters outside stay "
+                       "whole on every rank and are not reduced"})
           .add(&O::reshard_after_forward,
                {.name = "reshard_after_forward",
                 .help = "Free gathered parameters after forward",

@@ -32,23 +32,25 @@ Status FullyShardEngine::unshard(Unit& unit, Reason reason) {
   if (unit.unsharded || unit.gather_buffer.valid() || unit.parameters.empty()) return {};
   TESSERA_ASSIGN(unit.gathered, copy_in(unit, reason));
   if (unit.mesh.size == 1) return {};  // the copy-in already made the full buffer
-  TESSERA_TRY(wait_stream(all_gather_, copy_in_, cause(unit.name, Reason::order)));
+  const UnitTree& tree = tree_of(unit);
+  TESSERA_TRY(wait_stream(tree.all_gather, tree.copy_in, cause(unit.name, Reason::order)));
   const Gathering g = gathering(unit);
   const View own =
       View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
   const View full =
       View::whole(unit.gather_buffer, unit.param_dtype, unit.layout.shard * unit.mesh.size);
   TESSERA_ASSIGN(unit.gathered,
-                 submit(all_gather_, cause(unit.name, reason), AllGather{g.group, own, full}));
+                 submit(tree.all_gather, cause(unit.name, reason), AllGather{g.group, own, full}));
   return {};
 }
 
 Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
   TESSERA_ASSERT(!unit.gather_buffer.valid() && !unit.unsharded, "a gather begins once");
+  const StreamId stream = tree_of(unit).copy_in;
   TESSERA_ASSIGN(unit.gather_buffer,
                  allocate(fmt::format("{}.ag_out", unit.name),
                           bytes_of(unit.layout.shard * unit.mesh.size, unit.param_dtype),
-                          MemoryClass::all_gather_buffers, copy_in_, cause(unit.name, reason)));
+                          MemoryClass::all_gather_buffers, stream, cause(unit.name, reason)));
   const Gathering g = gathering(unit);
   // After reshard_to_group the unit's own slice is larger, on the device, and cast already.
   const bool again = unit.post_forward_sharded;
@@ -63,18 +65,18 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
                             : View::whole(p.shard.value, options_.sharded_dtype, slice.numel);
     copy.pieces.push_back({.from = from, .to = slice});
   }
-  if (!again) return submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy));
-  TESSERA_TRY(wait_event(copy_in_, unit.resharded, cause(unit.name, Reason::order)));
+  if (!again) return submit(stream, cause(unit.name, Reason::copy_in), std::move(copy));
+  TESSERA_TRY(wait_event(stream, unit.resharded, cause(unit.name, Reason::order)));
   TESSERA_ASSIGN(const EventId copied,
-                 submit(copy_in_, cause(unit.name, Reason::copy_in), std::move(copy)));
+                 submit(stream, cause(unit.name, Reason::copy_in), std::move(copy)));
   for (UnitParameter& p : unit.parameters) TESSERA_TRY(release(p.post_forward, copied));
   return copied;
 }
 
-Status FullyShardEngine::free_gathered(Pending& gathered, const Cause& why) {
+Status FullyShardEngine::free_gathered(UnitTree& tree, PendingBuffer& gathered, const Cause& why) {
   // The next copy-in and all_gather may get the same bytes: they must follow the copy-out.
-  TESSERA_TRY(wait_event(copy_in_, gathered.event, why));
-  TESSERA_TRY(wait_event(all_gather_, gathered.event, why));
+  TESSERA_TRY(wait_event(tree.copy_in, gathered.event, why));
+  TESSERA_TRY(wait_event(tree.all_gather, gathered.event, why));
   return release(gathered.buffer, gathered.event);
 }
 
@@ -82,22 +84,23 @@ Status FullyShardEngine::wait_for_unshard(Unit& unit) {
   if (!unit.gather_buffer.valid()) return {};
   TESSERA_ASSERT(unit.gathered.valid() && !unit.unsharded, "a gather ends once");
   const Cause freeing = cause(unit.name, Reason::free_memory);
-  if (stage_ == Stage::forward && last_gathered_) {
-    TESSERA_TRY(free_gathered(*last_gathered_, freeing));
-    last_gathered_.reset();
+  UnitTree& tree = tree_of(unit);
+  if (stage_ == Stage::forward && tree.last_gathered) {
+    TESSERA_TRY(free_gathered(tree, *tree.last_gathered, freeing));
+    tree.last_gathered.reset();
   }
   TESSERA_TRY(wait_event(compute_, unit.gathered, cause(unit.name, Reason::needed)));
   TESSERA_TRY(copy_out(unit));
   TESSERA_ASSIGN(const EventId copied_out,
                  mark(cause(unit.name, Reason::copy_out), marks::unsharded, compute_));
   unit.unsharded = true;
-  Pending gathered{std::exchange(unit.gather_buffer, BufferId{}), copied_out};
+  PendingBuffer gathered{std::exchange(unit.gather_buffer, BufferId{}), copied_out};
   if (stage_ == Stage::forward) {
     // Freed at the next unit, so that its copy-in and all_gather overlap this copy-out.
-    last_gathered_ = gathered;
+    tree.last_gathered = gathered;
     return {};
   }
-  return free_gathered(gathered, freeing);
+  return free_gathered(tree, gathered, freeing);
 }
 
 Status FullyShardEngine::finish_gathers() {
@@ -108,20 +111,17 @@ Status FullyShardEngine::finish_gathers() {
 // Values change: what is gathered, or on its way, has the old ones, and a unit that is there is not
 // gathered again.
 Status FullyShardEngine::before_write() {
-  TESSERA_TRY(drop_gathers());
+  for (Unit& unit : units_) TESSERA_TRY(drop_gather(unit));
   for (Unit& unit : units_) TESSERA_TRY(reshard(unit));
   return {};
 }
 
 // A prefetch of a unit that backward had left already. The optimizer makes its values old, so they
 // are freed; torch does so without the copy-out, which here shows that the collective was awaited.
-Status FullyShardEngine::drop_gathers() {
-  for (Unit& unit : units_) {
-    if (!unit.gather_buffer.valid()) continue;
-    TESSERA_TRY(wait_for_unshard(unit));
-    TESSERA_TRY(reshard(unit));
-  }
-  return {};
+Status FullyShardEngine::drop_gather(Unit& unit) {
+  if (!unit.gather_buffer.valid()) return {};
+  TESSERA_TRY(wait_for_unshard(unit));
+  return reshard(unit);
 }
 
 Status FullyShardEngine::copy_out(Unit& unit) {
@@ -179,10 +179,10 @@ Status FullyShardEngine::reshard_to_group(Unit& unit) {
 }
 
 // Backward runs in the reverse order of forward: gathers the unit that ran before.
-Status FullyShardEngine::prefetch_before(std::size_t post_forward_index) {
+Status FullyShardEngine::prefetch_before(const UnitTree& tree, std::size_t post_forward_index) {
   if (post_forward_index == 0) return {};
-  TESSERA_ASSERT(post_forward_index < forward_order_.size(), "a place in this forward");
-  Unit& previous = units_[forward_order_[post_forward_index - 1]];
+  TESSERA_ASSERT(post_forward_index < tree.forward_order.size(), "a place in this forward");
+  Unit& previous = units_[tree.forward_order[post_forward_index - 1]];
   return flow_.out_of(previous.module) ? unshard(previous, Reason::backward_prefetch) : Status{};
 }
 

@@ -45,7 +45,7 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
   }
   // Inputs of older reduce_scatters bound the memory that reductions may run behind with.
   const auto alive = static_cast<std::size_t>(options_.reduce_scatter_max_input_buffers - 1);
-  TESSERA_TRY(free_packed(alive, unit.name));
+  TESSERA_TRY(free_packed(tree_of(unit), alive, unit.name));
   const Numel padded = unit.layout.trained * unit.mesh.size;
   TESSERA_ASSIGN(
       const BufferId packed,
@@ -53,46 +53,47 @@ Status FullyShardEngine::reduce_gradients(Unit& unit) {
                MemoryClass::reduce_buffers, compute_, cause(unit.name, Reason::copy_in)));
   TESSERA_TRY(pack_gradients(unit, packed));
   const Cause why = cause(unit.name, Reason::reduce_gradients);
-  TESSERA_TRY(wait_stream(reduce_scatter_, compute_, cause(unit.name, Reason::order)));
-  TESSERA_ASSIGN(const BufferId shard,
-                 allocate(fmt::format("{}.rs_out", unit.name),
-                          bytes_of(unit.layout.trained, unit.reduce_dtype),
-                          MemoryClass::sharded_gradients, reduce_scatter_, why));
+  const StreamId stream = tree_of(unit).reduce_scatter;
+  TESSERA_TRY(wait_stream(stream, compute_, cause(unit.name, Reason::order)));
+  TESSERA_ASSIGN(const BufferId shard, allocate(fmt::format("{}.rs_out", unit.name),
+                                                bytes_of(unit.layout.trained, unit.reduce_dtype),
+                                                MemoryClass::sharded_gradients, stream, why));
   TESSERA_TRY(scatter(unit, packed, shard));
   if (unit.mesh.replicas > 1) return all_reduce(unit, shard);
   return keep_sharded_gradient(unit, shard);
 }
 
 // The oldest inputs of reduce_scatters go, until `left` are alive.
-Status FullyShardEngine::free_packed(std::size_t left, std::string_view unit) {
-  while (packed_.size() > left) {
-    Pending& oldest = packed_.front();
+Status FullyShardEngine::free_packed(UnitTree& tree, std::size_t left, std::string_view unit) {
+  while (tree.packed.size() > left) {
+    PendingBuffer& oldest = tree.packed.front();
     TESSERA_TRY(wait_event(compute_, oldest.event, cause(unit, Reason::free_memory)));
     TESSERA_TRY(release(oldest.buffer, oldest.event));
-    packed_.pop_front();
+    tree.packed.pop_front();
   }
   return {};
 }
 
 // Gradients that earlier micro-batches kept to themselves are added first.
 Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
+  const UnitTree& tree = tree_of(unit);
   const View view = View::whole(shard, unit.reduce_dtype, unit.layout.trained);
   if (unit.partial.valid()) {
     const View partial = View::whole(unit.partial, unit.reduce_dtype, unit.layout.trained);
     TESSERA_ASSIGN(
         const EventId added,
-        submit(reduce_scatter_, cause(unit.name, Reason::accumulate), add(partial, view)));
+        submit(tree.reduce_scatter, cause(unit.name, Reason::accumulate), add(partial, view)));
     TESSERA_TRY(release(unit.partial, added));
   }
   if (!requires_all_reduce_) {
     unit.partial = shard;
     return {};
   }
-  TESSERA_TRY(wait_stream(all_reduce_, reduce_scatter_, cause(unit.name, Reason::order)));
+  TESSERA_TRY(wait_stream(tree.all_reduce, tree.reduce_scatter, cause(unit.name, Reason::order)));
   // With a factor of its own the reduce_scatter has divided for all ranks, replicas included.
   AllReduce what{unit.mesh.replicate, view, view, Reduction::average};
   if (options_.gradient_divide_factor) what.reduction = Reduction::sum;
-  TESSERA_TRY(submit(all_reduce_, cause(unit.name, Reason::reduce_gradients), what).status());
+  TESSERA_TRY(submit(tree.all_reduce, cause(unit.name, Reason::reduce_gradients), what).status());
   return keep_sharded_gradient(unit, shard);
 }
 
@@ -140,10 +141,10 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
     what = Copy{.pieces = {{.from = input, .to = output}}};
     if (reduce.factor != 1) what = multiply(input, output, reduce.factor);
   }
-  TESSERA_ASSIGN(const EventId reduced, submit(reduce_scatter_, why, std::move(what)));
+  TESSERA_ASSIGN(const EventId reduced, submit(tree_of(unit).reduce_scatter, why, std::move(what)));
   // Its memory is not given back yet: the compute stream has to wait for the reduction before, and
   // that wait is put off to where the memory is wanted.
-  packed_.push_back({packed, reduced});
+  tree_of(unit).packed.push_back({packed, reduced});
   return {};
 }
 
@@ -152,7 +153,8 @@ Status FullyShardEngine::scatter(Unit& unit, BufferId packed, BufferId shard) {
 Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
   const bool host = unit.offload;
   const bool replicated = unit.mesh.replicas > 1;
-  const StreamId stream = replicated ? all_reduce_ : reduce_scatter_;
+  UnitTree& tree = tree_of(unit);
+  const StreamId stream = replicated ? tree.all_reduce : tree.reduce_scatter;
   const View fresh = View::whole(scattered, unit.reduce_dtype, unit.layout.trained);
   const bool first = !unit.sharded_gradient.valid();
   // The common case copies nothing: what was scattered is what the optimizer reads.
@@ -177,7 +179,7 @@ Status FullyShardEngine::keep_sharded_gradient(Unit& unit, BufferId scattered) {
     TESSERA_ASSIGN(const EventId done, submit(stream, why, std::move(what)));
     TESSERA_TRY(release(scattered, done));
   }
-  EventId& last = replicated ? last_all_reduced_ : last_reduced_;
+  EventId& last = replicated ? tree.last_all_reduced : tree.last_reduced;
   TESSERA_ASSIGN(
       last, mark(cause(unit.name, Reason::reduce_gradients), marks::gradients_sharded, stream));
   return {};
@@ -208,17 +210,17 @@ Status FullyShardEngine::accumulate_gradients(Unit& unit) {
 }
 
 // The compute stream follows the last reductions, so that the optimizer sees all gradients.
-Status FullyShardEngine::finish_reduce() {
-  if (packed_.empty()) return {};
+Status FullyShardEngine::finish_reduce(UnitTree& tree) {
+  if (tree.packed.empty()) return {};
   const bool offloads =
       std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.offload; });
-  for (const EventId last : {last_reduced_, last_all_reduced_}) {
+  for (const EventId last : {tree.last_reduced, tree.last_all_reduced}) {
     if (!last.valid()) continue;
-    TESSERA_TRY(wait_event(compute_, last, cause("root", Reason::needed)));
+    TESSERA_TRY(wait_event(compute_, last, cause(root_name(tree), Reason::needed)));
     // The CPU steps what was copied to it, and no stream orders the CPU: the host waits.
     if (offloads) TESSERA_TRY(runtime_.wait(last));
   }
-  return free_packed(0, "root");
+  return free_packed(tree, 0, root_name(tree));
 }
 
 }  // namespace tessera

@@ -34,9 +34,7 @@ Result<UnitMesh> FullyShardEngine::mesh_of(Index shard_group) {
   TESSERA_ASSIGN(const auto shards, mesh.groups("shard"));
   TESSERA_ASSIGN(made.shard, runtime_.create_communicator(shards, fmt::format("shard_{}", size)));
   if (made.replicas > 1) {
-    if (!all_reduce_.valid()) {
-      TESSERA_ASSIGN(all_reduce_, create_stream("all_reduce", StreamRole::communication));
-    }
+    TESSERA_TRY(create_all_reduce_streams());
     TESSERA_ASSIGN(const auto replicas, mesh.groups("replicate"));
     TESSERA_ASSIGN(made.replicate,
                    runtime_.create_communicator(replicas, fmt::format("replicate_{}", size)));
@@ -67,7 +65,7 @@ Status FullyShardEngine::settings_of(std::size_t index, Unit& unit) {
 Status FullyShardEngine::reshard_settings_of(std::size_t index, Unit& unit) {
   const UnitOverrides& own = overrides(index);
   const auto when = options_.reshard_after_forward;
-  const bool root = index == 0;
+  const bool root = trees_[unit.tree].root == index;
   const Index k = own.reshard_group.value_or(options_.reshard_group);
   if ((k > 0 && k < unit.mesh.size && unit.mesh.size % k != 0) ||
       (own.reshard_group && k > unit.mesh.size)) {

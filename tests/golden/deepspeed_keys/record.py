@@ -6,7 +6,8 @@
 
 Its classes are asked for their fields; what other code reads by name is seen by handing it
 dictionaries that note the keys they are asked for. Each key has a value that differs from the
-default, of a type that the class accepts, or none where only a name is known.
+default, of a type that the class accepts, or none where only a name is known. Of classes and of
+the file's top it is recorded which keys may not be null.
 Runs with DeepSpeed 0.19.8 (torch 2.15), and 0.9.0 (with pydantic 1).
 """
 import contextlib
@@ -167,6 +168,20 @@ def by_name():
     return asked
 
 
+def takes(path, value):
+    config = {"train_batch_size": 1}
+    inner = config
+    for section in path.split(".")[:-1]:
+        inner = inner.setdefault(section, {})
+    inner[path.split(".")[-1]] = value
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            DeepSpeedConfig(config)
+        return True
+    except Exception:
+        return False
+
+
 def main():
     deepspeed.comm.get_rank, deepspeed.comm.get_world_size = lambda: 0, lambda *group: 1
     keys = {key: None for key in sorted(by_name())}
@@ -175,9 +190,13 @@ def main():
             continue
         for section in SECTIONS[model.__name__] or []:
             keys.update({f"{section}.{key}": value for key, value in fields_of(model).items()})
+    read_by_class = {section for sections in SECTIONS.values() for section in sections or []}
+    of_class = [key for key in keys if "." not in key or key.rpartition(".")[0] in read_by_class]
+    not_null = [key for key in of_class if not takes(key, None)]
     folder = sys.argv[1]
     with open(f"{folder}/{deepspeed.__version__}.json", "w", encoding="utf-8") as file:
-        json.dump({"deepspeed": deepspeed.__version__, "keys": keys}, file, indent=0)
+        json.dump({"deepspeed": deepspeed.__version__, "keys": keys, "not_null": not_null}, file,
+                  indent=0)
         file.write("\n")
     print(len(keys), "keys")
 

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what FSDP2, FSDP1 and DDP of torch 2.15 do, on CPUs with gloo, for random trees.
 
-    python3 record.py fully_shard|fsdp1|ddp FIRST COUNT > FILE
+    python3 record.py fully_shard|roots|fsdp1|ddp FIRST COUNT > FILE
+
+`roots` is fully_shard of parts alone: the model's root is plain.
 
 fsdp1.py and ddp.py beside it are what differs for these.
 
@@ -98,10 +100,15 @@ def random_run(seed, scheme):
     tree, units = random_tree(rng, scheme)
     ranks = rng.choice([2, 2, 3, 4, 4])
     options, passes = {}, []
-    if scheme == "fully_shard":
+    if scheme in ("fully_shard", "roots"):
+        if not units:
+            units.append("m0")
         plan = [{"modules": path, **random_settings(rng, ranks)} for path in units]
-        plan.append({"modules": "", **random_settings(rng, ranks)})
-        if rng.random() < 0.3 and len(units) > 2:
+        if scheme == "roots":
+            options["plain_root"] = True
+        else:
+            plan.append({"modules": "", **random_settings(rng, ranks)})
+        if scheme == "fully_shard" and rng.random() < 0.3 and len(units) > 2:
             for kind in ("forward_prefetch", "backward_prefetch"):
                 if rng.random() < 0.6:
                     unit = rng.choice(units)
@@ -121,9 +128,9 @@ def random_run(seed, scheme):
             before = {}
             if micro > 1:
                 before["sync"] = k + 1 == micro or rng.random() < 0.3
-                if scheme == "fully_shard" and k + 1 < micro and rng.random() < 0.4:
+                if scheme in ("fully_shard", "roots") and k + 1 < micro and rng.random() < 0.4:
                     before["reshard_after_backward"] = False
-                if scheme == "fully_shard" and k + 1 < micro and rng.random() < 0.3 and units:
+                if scheme in ("fully_shard", "roots") and k + 1 < micro and rng.random() < 0.3 and units:
                     before["unit_sync"] = [rng.choice(units), False]
             passes.append(["train", before])
         passes.append(["step", {}])
@@ -240,9 +247,14 @@ def shard(run, root, mesh):
     for unit, targets in run["options"].get("backward_prefetch", {}).items():
         modules[unit].set_modules_to_backward_prefetch([modules[t] for t in targets])
 
+    units = [own["modules"] for own in run["plan"]["units"]]
+    inside = lambda path, unit: unit == "" or path.startswith(unit + ".")
+    roots = [path for path in units if not any(inside(path, u) for u in units if u != path)]
+
     def train(settings, x):
-        root.set_requires_gradient_sync(settings.get("sync", True))
-        root.set_reshard_after_backward(settings.get("reshard_after_backward", True))
+        for path in roots:
+            modules[path].set_requires_gradient_sync(settings.get("sync", True))
+            modules[path].set_reshard_after_backward(settings.get("reshard_after_backward", True))
         if "unit_sync" in settings:
             modules[settings["unit_sync"][0]].set_requires_gradient_sync(settings["unit_sync"][1])
         root(x).sum().backward()
@@ -256,7 +268,7 @@ def play(run, scheme, mesh):
     for path, module in root.named_modules():
         if isinstance(module, Layer):
             module.used = path in run["tree"]["forward"]
-    set_up = {"fully_shard": shard, "fsdp1": fsdp1.shard, "ddp": ddp.replicate}[scheme]
+    set_up = {"fully_shard": shard, "roots": shard, "fsdp1": fsdp1.shard, "ddp": ddp.replicate}[scheme]
     model, train = set_up(run, root, mesh)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(trained, 0.001)
@@ -277,7 +289,7 @@ def rank_main(rank, ranks, port, scheme, runs, out):
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     if scheme != "ddp":
-        {"fully_shard": listen_to_fully_shard, "fsdp1": fsdp1.listen}[scheme]()
+        {"fsdp1": fsdp1.listen}.get(scheme, listen_to_fully_shard)()
     mesh = meshes(ranks)
     for run in runs:
         try:

@@ -108,9 +108,10 @@ std::vector<std::string> lines_of(const Json& run) {
   const Model model = test::require_value(parse_model(run["tree"].dump(), "tree"));
   Recording recording;
   const auto runtime = make_recording_runtime(run["ranks"].get<Rank>(), recording);
-  const auto engine = test::require_value(fully_shard(
-      *runtime, model,
-      {.plan = test::require_value(read_wrap_plan(run["plan"].dump(), "plan", model))}));
+  const auto engine = test::require_value(
+      fully_shard(*runtime, model,
+                  {.plan = test::require_value(read_wrap_plan(run["plan"].dump(), "plan", model)),
+                   .plain_root = run["options"].value("plain_root", false)}));
   set_up(*engine, model, run["options"]);
   Lines lines(recording);
   TrainingSteps steps(*engine, model);
@@ -134,32 +135,60 @@ bool gathers_for_nothing(const std::vector<std::string>& lines, std::size_t at) 
   return true;
 }
 
+// How many gathers torch issued for nothing.
+int compare(const Json& run) {
+  INFO("seed " << run["seed"] << ": " << run["tree"].dump());
+  INFO(run["plan"].dump() << run["options"].dump() << run["passes"].dump());
+  const auto actual = lines_of(run);
+  const std::vector<std::string> expected = run["lines"];
+  std::size_t skipped = 0;
+  for (std::size_t i = 0; i < actual.size() && i + skipped < expected.size(); ++i) {
+    std::string line = expected[i + skipped];
+    // torch prefetches a unit that no gradient flows into; the engine does not.
+    if (actual[i] != line && gathers_for_nothing(expected, i + skipped)) {
+      line = expected[i + ++skipped];
+    }
+    if (line[0] == '~') line[0] = '-';
+    INFO("line " << i + skipped);
+    REQUIRE(actual[i] == line);
+  }
+  CHECK(actual.size() + skipped == expected.size());
+  return static_cast<int>(skipped);
+}
+
+Json recorded(const std::string& name) {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/torch_2_15/" + name);
+  return Json::parse(file);
+}
+
 TEST_CASE("fully_shard does what FSDP2 of torch 2.15 did with random trees, line by line",
           "[shard][golden]") {
-  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/golden/torch_2_15/fully_shard.json");
-  const Json runs = Json::parse(file);
+  const Json runs = recorded("fully_shard.json");
   CHECK(runs.size() >= 60);
   int for_nothing = 0;
-  for (const Json& run : runs) {
-    INFO("seed " << run["seed"] << ": " << run["tree"].dump());
-    INFO(run["plan"].dump() << run["options"].dump() << run["passes"].dump());
-    const auto actual = lines_of(run);
-    const std::vector<std::string> expected = run["lines"];
-    std::size_t skipped = 0;
-    for (std::size_t i = 0; i < actual.size() && i + skipped < expected.size(); ++i) {
-      std::string line = expected[i + skipped];
-      // torch prefetches a unit that no gradient flows into; the engine does not.
-      if (actual[i] != line && gathers_for_nothing(expected, i + skipped)) {
-        line = expected[i + ++skipped];
-      }
-      if (line[0] == '~') line[0] = '-';
-      INFO("line " << i + skipped);
-      REQUIRE(actual[i] == line);
-    }
-    CHECK(actual.size() + skipped == expected.size());
-    for_nothing += static_cast<int>(skipped);
-  }
+  for (const Json& run : runs) for_nothing += compare(run);
   CHECK(for_nothing < 16);
+}
+
+TEST_CASE("several roots under a plain module do what they did in torch 2.15, line by line",
+          "[shard][golden]") {
+  const Json runs = recorded("roots.json");
+  CHECK(runs.size() >= 20);
+  int for_nothing = 0;
+  for (const Json& run : runs) for_nothing += compare(run);
+  CHECK(for_nothing < 8);
+}
+
+TEST_CASE("a plain root without units in it is refused", "[shard][errors]") {
+  const Model model =
+      test::require_value(load_model(std::string(TESSERA_SOURCE_DIR) + "/examples/models/g3.json"));
+  Recording recording;
+  const auto runtime = make_recording_runtime(2, recording);
+  const WrapPlan root_alone{.units = {{.module = ModuleId{0}}}};
+  const auto refused = fully_shard(*runtime, model, {.plan = root_alone, .plain_root = true});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().message() ==
+        "plain_root: the root is the only unit: name modules that become units");
 }
 
 }  // namespace
