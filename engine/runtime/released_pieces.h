@@ -31,6 +31,8 @@ class ReleasedPieces {
     count_ = 0;
   }
   std::size_t size() const { return fresh_.size() + count_; }
+  /// Whether some have not been asked yet.
+  bool has_fresh() const { return !fresh_.empty(); }
 
   /// missing(waiting) for each whose time may have come with `clock`. It returns the stream that
   /// has not got far enough for it in `clock`, with the count that it waits for, or a position of
