@@ -8,25 +8,28 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/text/text_file.h"
+
 namespace tessera::cli {
 
 Status write_text_file(const std::string& path, std::string_view text) {
   std::error_code error;
   const bool special =
       std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  const std::string target = special ? path : path + ".partial";
+  const std::string place = behind_links(path);
+  const std::string target = special ? path : place + ".partial";
   std::ofstream file(target, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
-  if (file && !special) std::filesystem::rename(target, path, error);
+  if (file && !special) std::filesystem::rename(target, place, error);
   if (file && (special || !error)) return {};
   if (!special) std::filesystem::remove(target, error);
   return Status(Code::io_error,
                 fmt::format("{}: cannot be written: is there the folder, and room?", path));
 }
 
-Status check_overwrites(const char* option, const std::string& path, const char* kind,
-                        const std::function<bool(std::string_view)>& is_one) {
+Status check_overwrites(const char* option, const std::string& path,
+                        const std::function<std::string(std::string_view)>& other) {
   constexpr std::uintmax_t most = 16 << 20;  // more than any of these files; others may be huge
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return {};
@@ -36,15 +39,17 @@ Status check_overwrites(const char* option, const std::string& path, const char*
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (is_one(text)) return {};
+  const std::string what = other(text);
+  if (what.empty()) return {};
   return Status(Code::invalid_argument,
-                fmt::format("{} {}: exists and is no {}: choose another name", option, path, kind));
+                fmt::format("{} {}: exists and {}: choose another name", option, path, what));
 }
 
 Status check_overwrites(const char* option, const std::string& path, const char* kind,
                         std::string_view mark) {
-  return check_overwrites(option, path, kind,
-                          [mark](std::string_view text) { return text.find(mark) != text.npos; });
+  return check_overwrites(option, path, [=](std::string_view text) {
+    return text.find(mark) != text.npos ? "" : fmt::format("is no {}", kind);
+  });
 }
 
 }  // namespace tessera::cli

@@ -15,11 +15,11 @@ namespace tessera::cli {
 Status write_text_file(const std::string& path, std::string_view text);
 
 /// What a command has written may be written anew; anything else under that name is somebody's
-/// file. `is_one` sees how it begins. Fails: invalid_argument, naming `option`, if there is a file
-/// that is not empty and no `kind`, as people call it.
-Status check_overwrites(const char* option, const std::string& path, const char* kind,
-                        const std::function<bool(std::string_view)>& is_one);
-/// The same, where all that is written has `mark` somewhere.
+/// file. `other` sees how it begins and says what it is instead, "is a picture", or "".
+/// Fails: invalid_argument, naming `option` and what a file that is not empty is instead.
+Status check_overwrites(const char* option, const std::string& path,
+                        const std::function<std::string(std::string_view)>& other);
+/// The same, where every `kind`, as people call it, has `mark` somewhere.
 Status check_overwrites(const char* option, const std::string& path, const char* kind,
                         std::string_view mark);
 

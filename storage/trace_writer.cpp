@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/text/text_file.h"
 #include "storage/call_log.h"
 #include "storage/close_trace.h"
 #include "storage/commit_schedule.h"
@@ -262,14 +263,15 @@ class ThreadedWriter final : public TraceWriter {
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path,
                                                          const TraceWriterOptions& options) {
   TESSERA_ASSERT(options.queue_max.value > 0, "a queue holds something");
-  TESSERA_ASSIGN(OwnedFile file, OwnedFile::beside(path));
-  if (options.warn && file.name() != path + ".partial") {
+  const std::string place = behind_links(path);
+  TESSERA_ASSIGN(OwnedFile file, OwnedFile::beside(place));
+  if (options.warn && file.name() != place + ".partial") {
     options.warn(
         fmt::format("\"{}.partial\" is what is left of an earlier recording and stays: "
                     "recover it with `tessera trace recover`, or remove it",
-                    path));
+                    place));
   }
-  auto writer = std::make_unique<ThreadedWriter>(path, std::move(file), options);
+  auto writer = std::make_unique<ThreadedWriter>(place, std::move(file), options);
   TESSERA_TRY(writer->open());
   return std::unique_ptr<TraceWriter>(std::move(writer));
 }

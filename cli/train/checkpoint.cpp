@@ -116,7 +116,7 @@ std::string info_text(const CheckpointInfo& info, const std::vector<std::string>
 
 Status print_info(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
-  print_warnings(renamed_warnings(a.path));
+  print_warnings(passed_warnings(a.path));
   TESSERA_ASSIGN(const auto others, list_checkpoints(a.path));
   const bool bold = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   fmt::print("{}", a.json ? info_json(info, others) : info_text(info, others, bold));
@@ -125,7 +125,7 @@ Status print_info(const CheckpointArguments& a) {
 
 Status verify(const CheckpointArguments& a) {
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
-  print_warnings(renamed_warnings(a.path));
+  print_warnings(passed_warnings(a.path));
   TESSERA_TRY(verify_checkpoint(info.path));
   if (a.json) {
     fmt::print("{}", dump({{"path", info.path}, {"step", info.step}, {"whole", true}}));
@@ -201,7 +201,7 @@ Status check_format_options(const CheckpointArguments& a) {
 Status export_weights(const CheckpointArguments& a) {
   TESSERA_TRY(check_format_options(a));
   TESSERA_ASSIGN(const CheckpointInfo info, read_checkpoint(a.path));
-  print_warnings(renamed_warnings(a.path));
+  print_warnings(passed_warnings(a.path));
   TESSERA_TRY(check_output(a, info));
   if (a.format != "safetensors") {
     if (a.dtype_given && a.format != "shards") {

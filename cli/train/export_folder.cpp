@@ -2,6 +2,7 @@
 #include "cli/train/export_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
@@ -20,6 +21,23 @@ constexpr const char* beside_config[] = {"generation_config.json",
                                          "chat_template.jinja",
                                          "vocab.json",
                                          "merges.txt"};
+
+// Where each of them comes from, if it is there; `tokenizer` is a file, a folder or "".
+std::map<std::string, fs::path> beside_weights(const std::string& model_path,
+                                               const std::string& tokenizer) {
+  std::error_code error;
+  const bool one_file = !tokenizer.empty() && !fs::is_directory(tokenizer, error);
+  const fs::path given = one_file ? fs::path(tokenizer).parent_path() : fs::path(tokenizer);
+  const fs::path generation = fs::path(model_path).parent_path();
+  std::map<std::string, fs::path> out;
+  for (const std::string name : beside_config) {
+    const bool of_tokens = name != "generation_config.json";
+    const fs::path from = (of_tokens && !tokenizer.empty() ? given : generation) / name;
+    if (fs::is_regular_file(from, error)) out[name] = from;
+  }
+  if (one_file) out["tokenizer.json"] = tokenizer;
+  return out;
+}
 
 Status copy_one(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -43,6 +61,13 @@ std::string exported_file(const std::string& path) {
 
 Status make_export_folder(const std::string& folder, const std::string& model_path) {
   std::error_code error;
+  const fs::path adapter = fs::path(folder) / "adapter_config.json";
+  if (fs::exists(adapter, error)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("--export {}: has {}, by which from_pretrained puts an adapter onto "
+                              "the weights: name another folder, or remove it",
+                              folder, adapter.filename().string()));
+  }
   if (fs::equivalent(fs::path(folder) / "config.json", model_path, error)) {
     return Status(Code::invalid_argument,
                   fmt::format("--export {}: is the folder of the model that is trained: name "
@@ -54,22 +79,31 @@ Status make_export_folder(const std::string& folder, const std::string& model_pa
   return Status(Code::io_error, fmt::format("--export {}: the folder cannot be made", folder));
 }
 
+std::vector<std::string> left_beside_weights(const std::string& folder,
+                                             const std::string& model_path,
+                                             const std::string& tokenizer) {
+  std::error_code error;
+  const auto copied = beside_weights(model_path, tokenizer);
+  std::vector<std::string> left;
+  for (const char* name : beside_config) {
+    if (!copied.contains(name) && fs::exists(fs::path(folder) / name, error)) left.push_back(name);
+  }
+  if (left.empty()) return {};
+  return {
+      fmt::format("--export {}: {} {} there and {}, as the model has none: from_pretrained "
+                  "reads what lies beside weights",
+                  folder, fmt::join(left, ", "), left.size() == 1 ? "is" : "are",
+                  left.size() == 1 ? "stays" : "stay")};
+}
+
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,
                            const std::string& tokenizer) {
-  std::error_code error;
   const fs::path to = folder;
   TESSERA_TRY(copy_one(model_path, to / "config.json"));
-  const fs::path given = tokenizer.empty() || fs::is_directory(tokenizer, error)
-                             ? fs::path(tokenizer)
-                             : fs::path(tokenizer).parent_path();
-  const fs::path generation = fs::path(model_path).parent_path();
-  for (const char* name : beside_config) {
-    const bool of_tokens = std::string(name) != "generation_config.json";
-    const fs::path from = (of_tokens && !tokenizer.empty() ? given : generation) / name;
-    if (fs::is_regular_file(from, error)) TESSERA_TRY(copy_one(from, to / name));
+  for (const auto& [name, from] : beside_weights(model_path, tokenizer)) {
+    TESSERA_TRY(copy_one(from, to / name));
   }
-  if (tokenizer.empty() || fs::is_directory(tokenizer, error)) return {};
-  return copy_one(tokenizer, to / "tokenizer.json");
+  return {};
 }
 
 }  // namespace tessera::cli

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tessera/status.h"
 #include "tessera/types.h"
@@ -19,8 +20,13 @@ bool names_folder(const std::string& path);
 /// The safetensors file that --export means.
 std::string exported_file(const std::string& path);
 
-/// Makes the folder. Fails: io_error; invalid_argument, if it is the model's own.
+/// Makes the folder. Fails: io_error; invalid_argument, if it is the model's own, or has an
+/// adapter.
 Status make_export_folder(const std::string& folder, const std::string& model_path);
+/// A warning, if the folder has files of a tokenizer or of generation that none takes the place of.
+std::vector<std::string> left_beside_weights(const std::string& folder,
+                                             const std::string& model_path,
+                                             const std::string& tokenizer);
 /// Copies config.json, and what lies beside it of the tokenizer and of generation; `tokenizer`, if
 /// not empty, is the tokenizer instead. Fails: io_error.
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,

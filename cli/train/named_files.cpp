@@ -36,11 +36,27 @@ std::vector<NamedFile> inputs_of(const TrainArguments& a) {
   return all;
 }
 
+// A file cannot be where a folder will be: found at the end, that costs the file.
+Status check_no_folder(const NamedFile& out, const std::vector<NamedFile>& folders) {
+  for (const NamedFile& folder : folders) {
+    if (folder.path.empty() || !same_file(out.path + "/", folder.path + "/")) continue;
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} and {} both name {}, which is a file for one and a folder for the "
+                    "other: choose two",
+                    out.name, folder.name, out.path));
+  }
+  return {};
+}
+
 Status check_outputs(const TrainArguments& a) {
   const std::vector<NamedFile> outputs = {{"--export", exported_file(a.files.export_to)},
                                           {"--json", a.log.json},
                                           {"--csv", a.log.csv},
                                           {"--trace", a.trace}};
+  const std::vector<NamedFile> folders = {{"--save", a.files.save},
+                                          {"--tensorboard", a.log.tensorboard},
+                                          {"--export-adapter", a.files.export_adapter}};
   // The log and the table are written where they are, a pipe perhaps.
   for (const NamedFile* whole : {&outputs[0], &outputs[3]}) {
     TESSERA_TRY(check_replaceable(whole->path));
@@ -48,6 +64,7 @@ Status check_outputs(const TrainArguments& a) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const NamedFile& out = outputs[k];
     if (!is_file_to_be(out.path)) continue;
+    TESSERA_TRY(check_no_folder(out, folders));
     // A trace replaces nothing but traces.
     if (out.name != "--trace") TESSERA_TRY(check_apart(out, inputs_of(a)));
     for (std::size_t other = k + 1; other < outputs.size(); ++other) {

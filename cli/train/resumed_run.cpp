@@ -71,14 +71,24 @@ std::string changes_since(const std::string& checkpoint, const std::string& text
                      fmt::join(changes, "; "));
 }
 
-std::vector<std::string> renamed_warnings(const std::string& folder) {
-  const auto renamed = renamed_checkpoints(folder);
-  if (!renamed.ok() || renamed->empty()) return {};
-  return {
-      fmt::format("{}: {} under another name and not looked at, as only folders step-... are: {}; "
-                  "name the one that is meant",
-                  folder, renamed->size() == 1 ? "a checkpoint is" : "checkpoints are",
-                  fmt::join(*renamed, ", "))};
+std::vector<std::string> passed_warnings(const std::string& folder) {
+  const auto passed = passed_checkpoints(folder);
+  std::vector<std::string> warnings;
+  if (!passed.ok()) return warnings;  // loading it says why
+  if (const auto& renamed = passed->renamed; !renamed.empty()) {
+    warnings.push_back(fmt::format(
+        "{}: {} under another name and not looked at, as only folders step-... are: {}; "
+        "name the one that is meant",
+        folder, renamed.size() == 1 ? "a checkpoint is" : "checkpoints are",
+        fmt::join(renamed, ", ")));
+  }
+  if (const auto& unfinished = passed->unfinished; !unfinished.empty()) {
+    warnings.push_back(fmt::format("{}: {} no manifest, as saving did not end: {}; passed by",
+                                   folder,
+                                   unfinished.size() == 1 ? "a later step has" : "later steps have",
+                                   fmt::join(unfinished, ", ")));
+  }
+  return warnings;
 }
 
 std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
@@ -86,7 +96,7 @@ std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,
   if (checkpoint.empty()) return {};
   const auto info = read_checkpoint(checkpoint);
   if (!info.ok()) return {};  // loading it says why
-  std::vector<std::string> warnings = renamed_warnings(checkpoint);
+  std::vector<std::string> warnings = passed_warnings(checkpoint);
   const auto facts = info->blobs.find(facts_blob);
   if (facts == info->blobs.end()) return warnings;
   const std::string now = facts_text({{"the model", model_fact(model_path, model)}});

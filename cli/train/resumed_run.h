@@ -21,8 +21,9 @@ Facts numeric_facts(const TrainArguments& arguments, const TrainRun& run, const 
 /// A sentence that names what has changed since the checkpoint with that text; "": nothing.
 std::string changes_since(const std::string& checkpoint, const std::string& text, const Facts& now);
 
-/// A warning, if checkpoints in `folder` have been renamed, so that they are not found there.
-std::vector<std::string> renamed_warnings(const std::string& folder);
+/// Warnings of what is in `folder` and passed by: checkpoints that have been renamed, or whose
+/// saving did not end.
+std::vector<std::string> passed_warnings(const std::string& folder);
 
 /// The same, and one if a checkpoint (none: "") was trained as another model than that of the file.
 std::vector<std::string> checkpoint_warnings(const std::string& checkpoint,

@@ -12,6 +12,7 @@
 #include "cli/options/checks.h"
 #include "cli/report/counted.h"
 #include "cli/report/table.h"
+#include "cli/text_file.h"
 #include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
 #include "engine/text/json_reader.h"
@@ -52,17 +53,11 @@ std::string in_line(const std::string& path, std::int64_t line) {
 // Tokens take the place of tokens alone, as far as the beginning of a file tells.
 Status check_tokens_place(const std::string& path) {
   TESSERA_TRY(check_replaceable(path));
-  std::ifstream file(path, std::ios::binary);
-  std::string beginning(4096, '\0');
-  file.read(beginning.data(), std::ssize(beginning));
-  beginning.resize(static_cast<std::size_t>(file.gcount()));
-  std::string other = other_than_tokens(beginning);
-  if (other.empty() && beginning.starts_with('{')) other = other_than_text(path, beginning);
-  if (other.empty()) return {};
-  return Status(Code::invalid_argument,
-                fmt::format("--output {}: {}, whose place tokens would take: name another file, or "
-                            "remove it",
-                            path, other));
+  return check_overwrites("--output", path, [&](std::string_view text) {
+    const std::string_view beginning = text.substr(0, 4096);
+    const std::string other = other_than_tokens(beginning);
+    return other.empty() && beginning.starts_with('{') ? other_than_text(path, beginning) : other;
+  });
 }
 
 // Writes what it is given; nothing is left behind under the output's name before all is well.
@@ -87,7 +82,8 @@ class TokenWriter {
     width_ = tokenizer_.size() <= 65536 ? 2 : 4;
     if (arguments_.output.empty()) return {};
     TESSERA_TRY(check_tokens_place(arguments_.output));
-    partial_ = arguments_.output + ".partial";
+    place_ = behind_links(arguments_.output);
+    partial_ = place_ + ".partial";
     file_.open(partial_, std::ios::binary | std::ios::trunc);
     return file_ ? Status() : unwritable();
   }
@@ -109,7 +105,7 @@ class TokenWriter {
     if (text.empty()) ++empty_;
     if (end_ >= 0) encoded->push_back(end_);
     ++documents_;
-    tokens_ += static_cast<std::int64_t>(encoded->size());
+    note_tokens(*encoded, tokenizer_, notes_);
     if (arguments_.print) fmt::print("{}\n", fmt::join(*encoded, " "));
     return write(*encoded);
   }
@@ -123,15 +119,16 @@ class TokenWriter {
       print_warnings({fmt::format("{} of {} documents have no text", with_separators(empty_),
                                   with_separators(documents_))});
     }
+    print_warnings(warnings_of(notes_, arguments_.tokenizer));
     if (arguments_.output.empty()) return {};
     file_.close();
     std::error_code error;
     if (!file_) return unwritable();
-    std::filesystem::rename(partial_, arguments_.output, error);
+    std::filesystem::rename(partial_, place_, error);
     if (error) return unwritable();
     partial_.clear();
     if (arguments_.print) return {};
-    fmt::print("{}: {} of {}, uint{}\n", arguments_.output, counted(tokens_, "token"),
+    fmt::print("{}: {} of {}, uint{}\n", arguments_.output, counted(notes_.tokens, "token"),
                counted(documents_, "document"), 8 * width_);
     if (width_ == 4) fmt::print("train with --data-format uint32\n");
     return {};
@@ -157,11 +154,12 @@ class TokenWriter {
 
   const TokenizeArguments& arguments_;
   const Tokenizer& tokenizer_;
-  std::string partial_;
+  std::string place_, partial_;
   std::ofstream file_;
   std::int32_t end_ = -1;
   int width_ = 2;  // bytes of a token
-  std::int64_t documents_ = 0, empty_ = 0, tokens_ = 0;
+  std::int64_t documents_ = 0, empty_ = 0;
+  DocumentNotes notes_;
 };
 
 // The text of one line of JSON, or why it has none.

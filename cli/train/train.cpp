@@ -299,13 +299,26 @@ class TrainProgram {
            (step == arguments_.steps || (every > 0 && step % every == 0));
   }
 
+  struct Skipped {
+    std::int64_t all = 0;     // steps of the run
+    std::int64_t plain = 0;   // skipped without a loss scale
+    std::int64_t scaled = 0;  // skipped until the loss scale fits, which is as it should be
+  };
+
   // Who asks for weights should know that they learned less than asked for.
-  static void say_skipped(std::int64_t steps) {
-    if (steps == 0) return;
-    print_warnings(
-        {fmt::format("{} {} skipped, as the gradients were no finite numbers: lower the "
-                     "learning rate, or look at the data",
-                     steps, steps == 1 ? "step was" : "steps were")});
+  static void say_skipped(const Skipped& steps) {
+    if (steps.plain > 0) {
+      print_warnings(
+          {fmt::format("{} {} skipped, as the gradients were no finite numbers: lower the "
+                       "learning rate, or look at the data",
+                       steps.plain, steps.plain == 1 ? "step was" : "steps were")});
+    }
+    if (steps.scaled > 0 && steps.scaled == steps.all) {
+      print_warnings({fmt::format(
+          "all of the {} were skipped, as gradients overflowed in float16: nothing was learned; "
+          "lower --loss-scale, from which it halves with each, or train for longer",
+          counted(steps.all, "step"))});
+    }
   }
 
   Status loop(TrainFiles& files) {
@@ -313,7 +326,7 @@ class TrainProgram {
     if (prints()) TESSERA_TRY(log.open(arguments_.log));
     TESSERA_TRY(look_for_stop());
     std::optional<float> lost;  // the last step's loss, if it is no number
-    std::int64_t skipped = 0;   // steps, of no loss scale
+    Skipped skipped;
     while (trainer_->steps_done() < arguments_.steps && stop_ == 0) {
       const auto begin = std::chrono::steady_clock::now();
       TESSERA_ASSIGN(const TrainedStep step, trainer_->step());
@@ -328,7 +341,8 @@ class TrainProgram {
       TESSERA_TRY(files.step_done());
       TESSERA_TRY(look_for_stop());
       lost = std::isfinite(step.loss) || step.loss_scale ? std::nullopt : std::optional(step.loss);
-      skipped += step.skipped && !step.loss_scale ? 1 : 0;
+      ++skipped.all;
+      if (step.skipped) ++(step.loss_scale ? skipped.scaled : skipped.plain);
     }
     if (prints()) say_skipped(skipped);
     if (!lost || stop_ != 0) return {};

@@ -149,6 +149,9 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
   }
   if (!options.export_to.empty() && names_folder(options.export_to)) {
     TESSERA_TRY(make_export_folder(options.export_to, context.model_path));
+    if (context.prints) {
+      print_warnings(left_beside_weights(options.export_to, context.model_path, context.tokenizer));
+    }
   }
   TESSERA_TRY(check_export("--export", files.weights_file()));
   TESSERA_TRY(check_export("--export-adapter", options.export_adapter));
@@ -161,7 +164,7 @@ Result<TrainFiles> TrainFiles::begin(const TrainFileOptions& options, Trainer& t
                               options.export_adapter));
   }
   if (!options.resume.empty() && context.prints) {
-    print_warnings(renamed_warnings(options.resume == "auto" ? options.save : options.resume));
+    print_warnings(passed_warnings(options.resume == "auto" ? options.save : options.resume));
   }
   if (!from.empty()) TESSERA_TRY(files.resume(from));
   if (options.save.empty()) return files;

@@ -30,8 +30,8 @@ std::string host_in_names() {
 constexpr std::string_view json_begin = "{\"step\":", csv_begin = "step,";
 
 Status check_log(const char* option, const std::string& path, std::string_view begin) {
-  return check_overwrites(option, path, "log of a run", [begin](std::string_view text) {
-    return begin.starts_with(text.substr(0, begin.size()));
+  return check_overwrites(option, path, [begin](std::string_view text) {
+    return begin.starts_with(text.substr(0, begin.size())) ? "" : "is no log of a run";
   });
 }
 

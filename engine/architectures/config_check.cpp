@@ -215,16 +215,8 @@ void check_numbers(JsonReader& config, const std::string& model_type) {
   config.integer("num_labels", 0, 2);
 }
 
-std::int64_t padding_token(const JsonReader& config, std::string_view model_type,
-                           std::int64_t rows) {
-  constexpr std::array<std::pair<std::string_view, std::int64_t>, 6> defaults = {
-      {{"gemma", 0},
-       {"gemma2", 0},
-       {"gemma3_text", 0},
-       {"olmo2", 1},
-       {"phi3", 32000},
-       {"smollm3", 128004}}};
-  if (!knows_padding(model_type)) return -1;
+std::int64_t padding_token(const JsonReader& config, const Family& family, std::int64_t rows) {
+  if (!knows_padding(family.model_type)) return -1;
   const nlohmann::json& json = config.json();
   const auto said = json.find("pad_token_id");
   if (said != json.end()) {
@@ -233,9 +225,7 @@ std::int64_t padding_token(const JsonReader& config, std::string_view model_type
     const bool inside = token >= -rows && token < rows;  // else check_padding did not know the rows
     return !inside ? -1 : token < 0 ? token + rows : token;
   }
-  const auto own = std::find_if(defaults.begin(), defaults.end(),
-                                [&](const auto& one) { return one.first == model_type; });
-  return own == defaults.end() || own->second >= rows ? -1 : own->second;
+  return family.padding_token < rows ? family.padding_token : -1;
 }
 
 void check_halves(JsonReader& config, bool encoder) {

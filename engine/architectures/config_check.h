@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/architectures/family.h"
 #include "engine/text/json_reader.h"
 #include "tessera/model.h"
 
@@ -25,8 +26,7 @@ void check_numbers(JsonReader& config, const std::string& model_type);
 
 /// Which of `rows` tokens pads by the file, or by the class's default where it says nothing; -1:
 /// none, or the family's embedding is not told.
-std::int64_t padding_token(const JsonReader& config, std::string_view model_type,
-                           std::int64_t rows);
+std::int64_t padding_token(const JsonReader& config, const Family& family, std::int64_t rows);
 
 /// Refuses layers that no builder makes: attention to an encoder, a second half.
 void check_halves(JsonReader& config, bool encoder);

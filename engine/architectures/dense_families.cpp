@@ -114,7 +114,8 @@ std::vector<Family> with_one_norm_each() {
        .trains = true,
        .read = read_smollm3,
        .compute = computed_smollm3,
-       .rotary_base = 2e6},
+       .rotary_base = 2e6,
+       .padding_token = 128004},
       {.model_type = "granite",
        .blueprint = {.prefix = "Granite", .scaled_input = true},
        .attention_bias = "q k v o",
@@ -180,7 +181,8 @@ std::vector<Family> with_fused_weights() {
             .epsilon = 1e-5},
        .windows = {WindowStyle::all, 0},
        .trains = true,
-       .compute = computed_phi3},
+       .compute = computed_phi3,
+       .padding_token = 32000},
       {.model_type = "gemma",
        .blueprint = {.prefix = "Gemma",
                      .keys = gemma_keys,
@@ -196,7 +198,8 @@ std::vector<Family> with_fused_weights() {
                      .scaled_input = true},
        .attention_bias = "q k v o",
        .trains = true,
-       .compute = computed_gemma},
+       .compute = computed_gemma,
+       .padding_token = 0},
   };
 }
 
@@ -226,7 +229,8 @@ std::vector<Family> of_gemma() {
        .windows = {WindowStyle::pattern, 4096, 2},
        .trains = true,
        .read = read_gemma,
-       .compute = computed_gemma2},
+       .compute = computed_gemma2,
+       .padding_token = 0},
       {.model_type = "gemma3_text",
        .blueprint = {.prefix = "Gemma3",
                      .keys = gemma_keys,
@@ -242,7 +246,8 @@ std::vector<Family> of_gemma() {
        .trains = true,
        .read = read_gemma,
        .compute = computed_gemma3,
-       .rotary_base = 1e6},
+       .rotary_base = 1e6,
+       .padding_token = 0},
   };
 }
 
@@ -258,7 +263,8 @@ std::vector<Family> with_norms_behind() {
                      .epsilon = 1e-5},
        .attention_bias = "q k v o",
        .trains = true,
-       .compute = computed_olmo2},
+       .compute = computed_olmo2,
+       .padding_token = 1},
       {.model_type = "glm4",
        .blueprint = {.prefix = "Glm4",
                      .sizes = {.vocabulary = 151552,

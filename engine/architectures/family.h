@@ -50,6 +50,7 @@ struct Family {
   /// What real training needs to know beyond keys that all families share; null: nothing.
   void (*compute)(JsonReader& config, const Blueprint& b, Model& out) = nullptr;
   double rotary_base = 10000;
+  std::int64_t padding_token = -1;  // by default; -1: none
 };
 
 /// Keys of GPT-NeoX and BioGPT.

@@ -318,7 +318,7 @@ Result<Model> hugging_face_model(const nlohmann::json& json, const std::string& 
   const bool trains = choice.decoder != nullptr && choice.decoder->trains;
   if (trains) {
     model->mathematics.padding_token =
-        padding_token(config, choice.model_type(), model->parameters[0].shape[0]);
+        padding_token(config, *choice.decoder, model->parameters[0].shape[0]);
   }
   TESSERA_TRY(check_keys_read(config, choice.model_type(), trains, *model));
   warn_of_others(config, architecture, *model);

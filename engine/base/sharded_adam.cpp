@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -73,10 +74,20 @@ void run_adam(const BodyContext& context, const std::vector<Stepped>& stepped,
 }
 
 // Those that the optimizer keeps.
-std::vector<BufferId> moments_of(const ParamShard& shard) {
-  std::vector<BufferId> moments;
-  if (shard.exp_avg.valid()) moments.push_back(shard.exp_avg);
-  if (shard.exp_avg_sq.valid()) moments.push_back(shard.exp_avg_sq);
+struct Moments {
+  std::array<BufferId, 2> ids;
+  std::size_t count = 0;
+
+  std::size_t size() const { return count; }
+  const BufferId* begin() const { return ids.data(); }
+  const BufferId* end() const { return ids.data() + count; }
+};
+
+Moments moments_of(const ParamShard& shard) {
+  Moments moments;
+  for (const BufferId id : {shard.exp_avg, shard.exp_avg_sq}) {
+    if (id.valid()) moments.ids[moments.count++] = id;
+  }
   return moments;
 }
 
@@ -226,6 +237,9 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
   Compute work = state_.shard_work();
   bool has_numbers = options.states == 2;  // only AdamW has
   std::vector<Stepped> stepped;
+  stepped.reserve(shards.size());
+  work.reads.reserve(shards.size() * (1 + views_per_parameter));
+  work.writes.reserve(shards.size() * views_per_parameter);
   for (const ParamShard* shard : shards) {
     if (!shard->gradient.buffer.valid() || !steps(*shard)) continue;
     stepped.push_back({shard->whole,
@@ -235,6 +249,7 @@ Compute OptimizerStep::adam_work(const std::vector<ParamShard*>& shards,
                        shard->moment_dtype(),
                        shard->gradient.dtype,
                        {}});
+    stepped.back().steps.reserve(shard->map.segments().size());
     for (const auto& s : shard->map.segments()) {
       if (!steps(s)) continue;
       stepped.back().steps.push_back(

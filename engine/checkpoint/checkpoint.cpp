@@ -102,10 +102,17 @@ Result<std::vector<std::string>> list_checkpoints(const std::string& directory) 
   return paths;
 }
 
-Result<std::vector<std::string>> renamed_checkpoints(const std::string& directory) {
-  TESSERA_ASSIGN(auto found, CheckpointFolder(system_files(), directory).content());
-  for (std::string& name : found.renamed) name = fmt::format("{}/{}", directory, name);
-  return std::move(found.renamed);
+Result<PassedCheckpoints> passed_checkpoints(const std::string& directory) {
+  const CheckpointFolder folder(system_files(), directory);
+  PassedCheckpoints passed;
+  TESSERA_ASSIGN(passed.renamed, folder.renamed());
+  for (std::string& name : passed.renamed) name = fmt::format("{}/{}", directory, name);
+  TESSERA_ASSIGN(const CheckpointFolder::Content found, folder.content());
+  for (const std::int64_t step : found.unfinished) {
+    const bool newest = found.steps.empty() || step > found.steps.back();
+    if (newest) passed.unfinished.push_back(folder.of_step(step));
+  }
+  return passed;
 }
 
 Result<std::string> latest_checkpoint(const std::string& directory) {

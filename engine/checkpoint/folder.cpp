@@ -15,12 +15,15 @@ namespace {
 
 constexpr std::string_view step_prefix = "step-";
 
+std::string name_of_step(std::int64_t step) { return fmt::format("{}{:06}", step_prefix, step); }
+
+// Of a name that name_of_step has made: none of "step-6", which nobody would look into.
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(step_prefix)) return {};
-  name.remove_prefix(step_prefix.size());
+  const std::string_view digits = name.substr(step_prefix.size());
   std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc{} || end != name.data() + name.size() || step < 0) return {};
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (read.ec != std::errc{} || step < 0 || name != name_of_step(step)) return {};
   return step;
 }
 
@@ -37,8 +40,6 @@ std::int32_t generation_of(std::string_view name) {
 bool is_ours(std::string_view name) {
   return name.starts_with(manifest_name) || (name.starts_with("rank-") && generation_of(name) >= 0);
 }
-
-std::string name_of_step(std::int64_t step) { return fmt::format("{}{:06}", step_prefix, step); }
 
 std::string joined(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
@@ -63,15 +64,21 @@ Result<CheckpointFolder::Content> CheckpointFolder::content() const {
   Content content;
   for (const std::string& name : names) {
     const auto step = step_of(name);
+    if (!step) continue;
     const bool complete = is_complete(files_, joined(path_, name));
-    if (step && name == name_of_step(*step)) {
-      (complete ? content.steps : content.unfinished).push_back(*step);
-    } else if (complete) {
-      content.renamed.push_back(name);
-    }
+    (complete ? content.steps : content.unfinished).push_back(*step);
   }
   std::sort(content.steps.begin(), content.steps.end());
+  std::sort(content.unfinished.begin(), content.unfinished.end());
   return content;
+}
+
+Result<std::vector<std::string>> CheckpointFolder::renamed() const {
+  TESSERA_ASSIGN(auto names, files_.list(path_));
+  std::erase_if(names, [this](const std::string& name) {
+    return step_of(name) || !is_complete(files_, joined(path_, name));
+  });
+  return names;
 }
 
 Status CheckpointFolder::remove_but(const std::string& folder,
@@ -149,14 +156,15 @@ Result<Manifest> read_manifest(FileSystem& files, std::string& path) {
     const CheckpointFolder folder(files, path);
     TESSERA_ASSIGN(const CheckpointFolder::Content found, folder.content());
     if (found.steps.empty()) {
+      TESSERA_ASSIGN(const auto renamed, folder.renamed());
       return Status(
           Code::io_error,
           fmt::format("{} is no checkpoint and has none: there is no {}, and no folder step-... "
                       "with one{}",
                       path, manifest_name,
-                      found.renamed.empty() ? ""
-                                            : fmt::format("; {} is one under another name: name it",
-                                                          joined(path, found.renamed.front()))));
+                      renamed.empty() ? ""
+                                      : fmt::format("; {} is one under another name: name it",
+                                                    joined(path, renamed.front()))));
     }
     path = folder.of_step(found.steps.back());
   }

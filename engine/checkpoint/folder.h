@@ -27,10 +27,11 @@ class CheckpointFolder {
   struct Content {
     std::vector<std::int64_t> steps;       // with a complete checkpoint, ascending
     std::vector<std::int64_t> unfinished;  // whose folder has no manifest
-    std::vector<std::string> renamed;      // folders with one, not called by their step
   };
-  /// What the folder has, by one look. Fails: io_error.
+  /// What the folders have that are called by a step. Fails: io_error.
   Result<Content> content() const;
+  /// The other folders, if they have a manifest. Fails: io_error.
+  Result<std::vector<std::string>> renamed() const;
 
   /// Makes the folder of `step`, and removes what incomplete checkpoints left. Returns the
   /// generation of its files. Fails: invalid_argument (there is a later checkpoint), io_error.

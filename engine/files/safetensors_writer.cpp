@@ -77,7 +77,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
   const std::string header = safetensors_header({std::move(tensors), metadata});
   const std::uint64_t size = header.size();
   writer.data_ = static_cast<std::int64_t>(sizeof size + header.size());
-  writer.path_ = path;
+  writer.path_ = behind_links(path);
   writer.file_.open(writer.partial(), std::ios::binary | std::ios::trunc);
   writer.file_.write(reinterpret_cast<const char*>(&size), sizeof size);
   writer.file_ << header;

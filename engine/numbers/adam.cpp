@@ -2,6 +2,7 @@
 #include "engine/numbers/adam.h"
 
 #include <cmath>
+#include <functional>
 
 #include "engine/numbers/parallel.h"
 #include "engine/numbers/wide.h"
@@ -73,13 +74,14 @@ void adam(const AdamNumbers& numbers, ConstArray gradient, Array values, Array e
     using G = std::remove_pointer_t<decltype(of_gradient)>;
     with_type(values.dtype, [&](auto* of_values) {
       using T = std::remove_pointer_t<decltype(of_values)>;
-      parallel(threads, numel, grain, [&](int, std::int64_t begin, std::int64_t end) {
+      const auto part = [&](int, std::int64_t begin, std::int64_t end) {
         const G* const g = gradient.as<G>() + begin;
         T* const p = values.as<T>() + begin;
         T* const m = exp_avg.as<T>() + begin;
         T* const v = exp_avg_sq.as<T>() + begin;
         wide([=]() TESSERA_INLINE { step(numbers, g, p, m, v, end - begin, ToNearest{}); });
-      });
+      };
+      parallel(threads, numel, grain, std::cref(part));  // a copy of it would take memory
     });
   });
 }

@@ -39,6 +39,7 @@ Access all_of(const Blocks& blocks) {
 
 std::vector<Blocks> blocks_of(const Copy& copy, bool write) {
   std::vector<Blocks> blocks;
+  blocks.reserve(copy.pieces.size());
   for (const auto& piece : copy.pieces) {
     const View& view = write ? piece.to : piece.from;
     if (!view.buffer.valid()) continue;  // zeros

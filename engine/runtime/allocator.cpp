@@ -2,6 +2,7 @@
 #include "engine/runtime/allocator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/assert.h"
 
@@ -60,7 +61,15 @@ void EventOrderedAllocator::add_free(PieceId id) {
   Piece& piece = at(id);
   piece.used = false;
   piece.usable_by = 0;
-  free_.emplace(piece.offset, id);
+  if (spare_.nodes.empty()) {
+    free_.emplace(piece.offset, id);
+  } else {
+    auto node = std::move(spare_.nodes.back());
+    spare_.nodes.pop_back();
+    node.key() = piece.offset;
+    node.mapped() = id;
+    free_.insert(std::move(node));
+  }
   if (piece.ready == StreamClock{}) {
     share(id);
     return;
@@ -68,6 +77,15 @@ void EventOrderedAllocator::add_free(PieceId id) {
   not_reached_by_all_.add({id, piece.turn});
   for (Viewer& viewer : viewers_) {
     if (viewer.allocates) viewer.released.add({id, piece.turn});
+  }
+}
+
+void EventOrderedAllocator::forget_free(FreePieces::iterator place) {
+  constexpr std::size_t most = 1024;
+  if (spare_.nodes.size() == most) {
+    free_.erase(place);
+  } else {
+    spare_.nodes.push_back(free_.extract(place));
   }
 }
 
@@ -97,7 +115,8 @@ void EventOrderedAllocator::reach(ReleasedPieces& released, const StreamClock& c
   });
 }
 
-// What `stream` may use by now.
+// What `stream` may use by now. Pieces that were asked wait for other streams, of which nobody
+// learns without a wait.
 EventOrderedAllocator::Viewer& EventOrderedAllocator::view(StreamId stream,
                                                            const StreamOrder& order) {
   if (viewers_.size() <= stream.index()) viewers_.resize(stream.index() + 1);
@@ -110,14 +129,19 @@ EventOrderedAllocator::Viewer& EventOrderedAllocator::view(StreamId stream,
     }
     await(viewer.released, bit);
   }
-  if (not_reached_by_all_.size() > 0) {
+  const std::uint32_t waits = order.waits();
+  if (not_reached_by_all_.has_fresh() || waits_ != waits) {
+    waits_ = waits;
     reach(not_reached_by_all_, order.reached_by_all(), every_stream,
           [this](PieceId id) { share(id); });
   }
-  reach(viewer.released, order.clock(stream), bit, [&](PieceId id) {
-    at(id).usable_by |= bit;
-    viewer.runs.add(at(id).offset, at(id).bytes);
-  });
+  if (viewer.released.has_fresh() || viewer.waits != waits) {
+    viewer.waits = waits;
+    reach(viewer.released, order.clock(stream), bit, [&](PieceId id) {
+      at(id).usable_by |= bit;
+      viewer.runs.add(at(id).offset, at(id).bytes);
+    });
+  }
   return viewer;
 }
 
@@ -157,7 +181,7 @@ void EventOrderedAllocator::swallow_next(PieceId id, std::int64_t bytes) {
     free_.insert(std::move(moved));
     return;
   }
-  free_.erase(known);
+  forget_free(known);
   drop(next);
 }
 
@@ -183,6 +207,12 @@ EventOrderedAllocator::PieceId EventOrderedAllocator::take(std::int64_t offset,
       if (viewers_[s].allocates && knows) viewers_[s].runs.remove(piece.offset, cut);
     }
     left -= cut;
+  }
+  if (at(first).bytes == bytes) {  // as it is
+    forget_free(free_.find(offset));
+    ++at(first).turn;
+    at(first).used = true;
+    return first;
   }
   const PieceId taken = new_piece(offset, 0);
   insert_after(at(first).before, taken);

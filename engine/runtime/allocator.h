@@ -81,11 +81,23 @@ class EventOrderedAllocator {
     Bytes requested{};
     StreamClock ready{};
   };
+  using FreePieces = std::map<std::int64_t, PieceId>;
+  // Nodes without a place, as steps release what they allocate. Whoever copies makes own ones.
+  struct SpareNodes {
+    SpareNodes() = default;
+    SpareNodes(const SpareNodes&) {}
+    SpareNodes(SpareNodes&&) noexcept = default;
+    SpareNodes& operator=(const SpareNodes&) { return *this; }
+    SpareNodes& operator=(SpareNodes&&) noexcept = default;
+
+    std::vector<FreePieces::node_type> nodes;
+  };
   // What a stream that allocates knows of free pieces.
   struct Viewer {
     bool allocates = false;
     FreeRuns runs;            // of pieces with its bit
     ReleasedPieces released;  // those without, and others that are free no more
+    std::uint32_t waits = 0;  // StreamOrder::waits() when they were asked last
   };
 
   Piece& at(PieceId id) { return pieces_[static_cast<std::size_t>(id)]; }
@@ -94,6 +106,7 @@ class EventOrderedAllocator {
   void insert_after(PieceId before, PieceId id);
   void drop(PieceId id);
   void add_free(PieceId id);
+  void forget_free(FreePieces::iterator place);
   void await(ReleasedPieces& released, std::uint32_t bits);
   template <class F>
   void reach(ReleasedPieces& released, const StreamClock& clock, std::uint32_t bits, F&& reached);
@@ -108,9 +121,11 @@ class EventOrderedAllocator {
   std::vector<PieceId> unused_;  // places in `pieces_`
   PieceId first_ = none;
   PieceId last_ = none;
-  std::map<std::int64_t, PieceId> free_;  // by offset
-  std::vector<Viewer> viewers_;           // by stream
+  FreePieces free_;              // by offset
+  SpareNodes spare_;             // of free_
+  std::vector<Viewer> viewers_;  // by stream
   ReleasedPieces not_reached_by_all_;
+  std::uint32_t waits_ = 0;  // StreamOrder::waits() when they were asked last
   Bytes allocated_{};
   Bytes reserved_{};
   std::int64_t visits_ = 0;

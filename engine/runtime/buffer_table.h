@@ -16,10 +16,10 @@ namespace tessera {
 template <class Buffer>
 class BufferTable {
  public:
-  BufferId add(Buffer buffer) {
+  /// A buffer to be filled in; what it owns may be an earlier one's.
+  std::pair<BufferId, Buffer&> add() {
     const BufferId id{next_++};
-    known_.add(id, std::move(buffer));
-    return id;
+    return {id, known_.add(id)};
   }
   bool none_yet() const { return next_ == 0; }
   /// Null: there is no such buffer, or not any more.

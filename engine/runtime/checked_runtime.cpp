@@ -144,8 +144,11 @@ Result<BufferId> CheckedRuntime::allocate(const Allocation& request) {
     return Status(Code::invalid_argument,
                   fmt::format("buffer {}: {} bytes", request.name, request.bytes.value));
   }
-  const BufferId id = state_->buffers.add(
-      {std::string(request.name), request.bytes, request.memory, request.memory_class});
+  const auto [id, added] = state_->buffers.add();
+  added.name.assign(request.name);
+  added.bytes = request.bytes;
+  added.memory = request.memory;
+  added.memory_class = request.memory_class;
   enter_step(request.cause.step);
   if (state_->listener != nullptr) state_->listener->buffer_requested(id, request);
   TESSERA_TRY(buffer_requested(id, request));

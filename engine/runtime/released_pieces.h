@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -28,9 +29,12 @@ class ReleasedPieces {
   void clear() {
     fresh_.clear();
     for (auto& lacking : lacking_) lacking.clear();
+    some_ = 0;
     count_ = 0;
   }
   std::size_t size() const { return fresh_.size() + count_; }
+  /// Whether some have not been asked yet.
+  bool has_fresh() const { return !fresh_.empty(); }
 
   /// missing(waiting) for each whose time may have come with `clock`. It returns the stream that
   /// has not got far enough for it in `clock`, with the count that it waits for, or a position of
@@ -38,7 +42,8 @@ class ReleasedPieces {
   template <class F>
   void reach(const StreamClock& clock, F&& missing) {
     std::swap(fresh_, asked_);
-    for (std::size_t s = 0; s < lacking_.size(); ++s) {
+    for (std::uint32_t left = some_; left != 0; left &= left - 1) {
+      const auto s = static_cast<std::size_t>(std::countr_zero(left));
       auto& heap = lacking_[s];
       while (!heap.empty() && heap.front().count <= clock[s]) {
         std::pop_heap(heap.begin(), heap.end(), later);
@@ -46,6 +51,7 @@ class ReleasedPieces {
         heap.pop_back();
         --count_;
       }
+      if (heap.empty()) some_ &= ~(std::uint32_t{1} << s);
     }
     for (const Waiting& waiting : asked_) {
       const Position position = missing(waiting);
@@ -53,6 +59,7 @@ class ReleasedPieces {
       auto& heap = lacking_[static_cast<std::size_t>(position.stream)];
       heap.push_back({position.count, waiting});
       std::push_heap(heap.begin(), heap.end(), later);
+      some_ |= std::uint32_t{1} << position.stream;
       ++count_;
     }
     asked_.clear();
@@ -67,6 +74,7 @@ class ReleasedPieces {
 
   std::vector<Waiting> fresh_, asked_;
   std::array<std::vector<Lacking>, stream_count_max> lacking_;  // heaps by stream, earliest first
+  std::uint32_t some_ = 0;                                      // bits of those with some
   std::size_t count_ = 0;                                       // in them
 };
 

@@ -43,7 +43,10 @@ class StreamOrder {
   /// More than a step has, so that what a step waits for is known.
   static constexpr std::int32_t events_kept = 1 << 16;
 
-  void add_stream() { ++streams_; }
+  void add_stream() {
+    ++streams_;
+    reached_is_old_ = true;
+  }
 
   /// The next op of `waiting` runs after `event`.
   void wait(StreamId waiting, EventId event);
@@ -65,8 +68,10 @@ class StreamOrder {
   Position position_of(EventId event) const;
 
   const StreamClock& clock(StreamId stream) const { return clocks_[stream.index()]; }
+  /// How often something was waited for: while it stays, streams learn of nobody but themselves.
+  std::uint32_t waits() const { return waits_; }
   /// Every stream is known to run after this.
-  StreamClock reached_by_all() const;
+  const StreamClock& reached_by_all() const;
   /// All events with smaller ids are over for every stream, and waiting for them changes nothing,
   /// or they are so old that nobody knows any more what is over when they happen (`uncertain`).
   EventId first_live() const { return EventId{first_live_}; }
@@ -88,9 +93,13 @@ class StreamOrder {
     return first_live_ + static_cast<std::int32_t>(events_.size());
   }
   const Event* find(EventId event) const;
+  void learned();
 
   int streams_ = 0;
   std::array<StreamClock, stream_count_max> clocks_{};
+  std::uint32_t waits_ = 0;
+  mutable StreamClock reached_{};  // by all, if it is not old
+  mutable bool reached_is_old_ = true;
   std::deque<Event> events_;  // events_[k] has id first_live_ + k
   std::int32_t first_live_ = 0;
   std::int32_t last_uncertain_ = -1;

@@ -52,4 +52,18 @@ Status check_replaceable(const std::string& path) {
       fmt::format("{}: is a {}, which a file would take the place of: name a file", path, kind));
 }
 
+std::string behind_links(const std::string& path) {
+  constexpr int links_max = 40;  // as Linux has it
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return path;  // a pipe perhaps
+  fs::path file = path;
+  for (int k = 0; k < links_max && fs::is_symlink(file, error); ++k) {
+    const auto target = fs::read_symlink(file, error);
+    if (error) break;
+    file = file.parent_path() / target;  // the target alone, if it is absolute
+  }
+  return file.string();
+}
+
 }  // namespace tessera

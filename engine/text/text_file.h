@@ -19,4 +19,8 @@ Status check_no_stream(const std::string& path);
 /// invalid_argument for a pipe, a socket or a device, naming it: whoever uses it would lose it.
 Status check_replaceable(const std::string& path);
 
+/// The file that `path` means through links, also if it is not there yet: what took the place of a
+/// link would leave that file as it was, and take /dev/stdout from everybody else.
+std::string behind_links(const std::string& path);
+
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera::exchange {
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
   TESSERA_TRY(check_replaceable(path));
-  OutputFile output(path, nullptr);
+  OutputFile output(behind_links(path), nullptr);
   output.file_.reset(std::fopen(output.beside().c_str(), "wb"));
   if (!output.file_) return output.failed();
   return output;

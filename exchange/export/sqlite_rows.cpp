@@ -64,7 +64,8 @@ class Rows {
 
 class SqliteRows final : public Exporter {
  public:
-  SqliteRows(const analysis::Trace& trace, const std::string& out) : trace_(trace), out_(out) {}
+  SqliteRows(const analysis::Trace& trace, const std::string& out)
+      : trace_(trace), out_(behind_links(out)) {}
   ~SqliteRows() override {
     close();
     if (!published_) std::remove(beside().c_str());

@@ -27,4 +27,20 @@ TEST_CASE("a text file is written whole, and nothing is left where it cannot be"
   CHECK(std::distance(std::filesystem::directory_iterator(path), {}) == 2);
 }
 
+TEST_CASE("what is written to a link goes to the file behind it", "[cli]") {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path();
+  std::filesystem::create_directory(path / "disk");
+  std::filesystem::create_symlink("disk/a.json", path / "first");  // relative, and not there yet
+  std::filesystem::create_symlink(path / "first", path / "link");
+  for (const char* text : {"one", "two"}) {
+    REQUIRE(write_text_file(path / "link", text).ok());
+    std::string found;
+    std::ifstream(path / "disk" / "a.json") >> found;
+    CHECK(found == text);
+    CHECK(std::filesystem::is_symlink(path / "link"));
+    CHECK(std::filesystem::is_symlink(path / "first"));
+  }
+}
+
 }  // namespace tessera::cli

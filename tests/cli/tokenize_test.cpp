@@ -30,10 +30,8 @@ TEST_CASE("tokens are not written over what they are made of", "[cli][tokenize]"
   CHECK(tokenize("to.txt -o letters.json").messages ==
         "tessera: --output letters.json is read as the tokenizer: choose another name\n");
   write("config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
-  CHECK(
-      tokenize("to.txt -o config.json").messages ==
-      "tessera: --output config.json: is JSON, no plain text, whose place tokens would take: name "
-      "another file, or remove it\n");
+  CHECK(tokenize("to.txt -o config.json").messages ==
+        "tessera: --output config.json: exists and is JSON, no plain text: choose another name\n");
   CHECK(text_of("config.json").starts_with("{"));
   CHECK(tokenize("to.txt -o again.bin").exit_code == 0);
   CHECK(tokenize("to.txt -o again.bin").exit_code == 0);
@@ -54,6 +52,29 @@ TEST_CASE("files without a text are refused, and documents without one are count
   CHECK(some.exit_code == 0);
   CHECK(some.output == "0 1 4\n4\n");
   CHECK(some.messages == "tessera: warning: 1 of 2 documents have no text\n");
+}
+
+TEST_CASE("text that the tokenizer has no tokens for is counted", "[cli][tokenize]") {
+  prepare();
+  write("few.json", R"({"model": {"type": "WordPiece", "unk_token": "?", "vocab":
+      {"?": 0, "to": 1, "see": 2}}, "pre_tokenizer": {"type": "Whitespace"}})");
+  write("few.txt", "to see you");
+  write("few.jsonl", "{\"text\": \"to see you\"}\n");
+  const std::string why =
+      ": 1 of 3 tokens stand for text that the tokenizer has no token for: is it one for such "
+      "texts?";
+  CHECK(run_tessera("tokenize few.json few.txt --print").messages ==
+        "tessera: warning: few.json" + why + "\n");
+  CHECK(run_tessera("tokenize few.json few.txt --documents line -o few.bin").exit_code == 0);
+  for (const std::string file : {"few.txt", "few.jsonl"}) {
+    const ProgramRun run = run_tessera(
+        "train gpt.json --tokenizer few.json --sequence-length 2 -q "
+        "--steps 1 --threads 1 --data " +
+        file);
+    INFO(run.messages);
+    CHECK(run.exit_code == 0);
+    CHECK(run.messages.find(file + why) != std::string::npos);
+  }
 }
 
 TEST_CASE("pipes are read once, and not waited for if nobody writes", "[cli][tokenize]") {

@@ -326,6 +326,12 @@ TEST_CASE("checkpoints whose folders were renamed are named or refused", "[cli][
   CHECK(first.exit_code == 0);
   CHECK(says(first, sentence));
   CHECK(says(run_tessera("checkpoint info moved"), sentence));
+  std::filesystem::create_directories(run_folder() + "moved/step-000003");  // saving was stopped
+  std::filesystem::create_directories(run_folder() + "moved/step-000008");
+  CHECK(says(trained_on("text.txt", "--resume moved -q"),
+             "moved: a later step has no manifest, as saving did not end: moved/step-000008; "
+             "passed by"));
+  std::filesystem::remove_all(run_folder() + "moved/step-000008");
   CHECK(trained_on("text.txt", "--resume moved/best").exit_code == 0);
   std::filesystem::remove_all(run_folder() + "moved/step-000006");
   CHECK(says(trained_on("text.txt", "--resume moved"), "; moved/best is one under another name"));

@@ -59,6 +59,13 @@ TEST_CASE("a run does not write over what it reads, nor two things into one file
         std::string::npos);
   CHECK(refusal("--data text.txt --json log --csv ./log") ==
         "tessera: --json and --csv name the same file log: choose two\n");
+  CHECK(refusal("--data text.txt --trace here --save ./here/") ==
+        "tessera: --trace and --save both name here, which is a file for one and a folder for the "
+        "other: choose two\n");
+  CHECK(
+      refusal("--data text.txt --export here --tensorboard here").find("a folder for the other") !=
+      std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "here"));
   CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
 }
 
@@ -103,6 +110,16 @@ TEST_CASE("an export into a folder has what from_pretrained reads", "[cli][train
   CHECK_FALSE(std::filesystem::exists(out + "tokenizer.json"));
   CHECK(run_tessera("evaluate tuned/config.json --weights tuned/model.safetensors --data text.txt")
             .exit_code == 0);
+  write("tuned/merges.txt", "t o");
+  CHECK(run_tessera("train own/config.json" + options + "--export tuned/").messages ==
+        "tessera: warning: --export tuned/: merges.txt is there and stays, as the model has none: "
+        "from_pretrained reads what lies beside weights\n");
+  write("tuned/adapter_config.json", "{}");
+  const ProgramRun adapted = run_tessera("train own/config.json" + options + "--export tuned");
+  CHECK(adapted.exit_code == 2);
+  CHECK(adapted.messages.find("--export tuned: has adapter_config.json, by which from_pretrained "
+                              "puts an adapter onto the weights: name another folder, or remove "
+                              "it") != std::string::npos);
 }
 
 }  // namespace tessera::test

@@ -192,6 +192,10 @@ TEST_CASE("steps that learned nothing are counted at the end", "[cli][train]") {
   CHECK(says(train("-q " + wild),
              "4 steps were skipped, as the gradients were no finite numbers: lower the"));
   CHECK(train("-q").messages.empty());
+  CHECK(says(train("-q --dtype float16 --loss-scale 1e30"),
+             "all of the 6 steps were skipped, as gradients overflowed in float16: nothing was "
+             "learned; lower --loss-scale"));
+  CHECK(train("-q --dtype float16").messages.empty());
 }
 
 TEST_CASE("lines of JSON that are not read as a whole are warned of", "[cli][train]") {

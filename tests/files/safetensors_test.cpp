@@ -92,6 +92,18 @@ TEST_CASE("a file that was not finished leaves nothing", "[files]") {
   CHECK(SafetensorsWriter::create("/nowhere/x", tensors, {}).status().code() == Code::io_error);
 }
 
+TEST_CASE("weights go to the file behind a link", "[files]") {
+  const Scratch scratch;
+  const std::string file = scratch.file("model.safetensors");
+  const std::string link = scratch.file("link");
+  fs::create_symlink(file, link);
+  auto writer = SafetensorsWriter::create(link, {}, {});
+  REQUIRE(writer.ok());
+  REQUIRE(writer->finish().ok());
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::is_regular_file(file));
+}
+
 TEST_CASE("weights take the place of weights, and of nothing else", "[files]") {
   const Scratch scratch;
   const std::string path = scratch.file("config.json");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/stream_order.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
@@ -40,6 +41,16 @@ TEST_CASE("happens-before equals reachability in the graph of waits", "[stream_o
       known[s].insert(known[other].begin(), known[other].end());
     }
     if (random.chance(10)) order.prune();
+    if (random.chance(10)) {
+      StreamClock reached{};
+      for (std::size_t e = 0; e < positions.size(); ++e) {
+        const bool by_all = std::all_of(known.begin(), known.end(), [e](const auto& those) {
+          return those.contains(static_cast<int>(e));
+        });
+        if (by_all) ++reached[static_cast<std::size_t>(positions[e].stream)];
+      }
+      CHECK(order.reached_by_all() == reached);
+    }
     for (std::size_t e = 0; e < positions.size(); ++e) {
       CHECK(order.before_stream(positions[e], stream) == known[s].contains(static_cast<int>(e)));
     }
@@ -50,6 +61,19 @@ TEST_CASE("happens-before equals reachability in the graph of waits", "[stream_o
             over[static_cast<std::size_t>(e)].contains(static_cast<int>(earlier)));
     }
   }
+}
+
+TEST_CASE("a stream that is alone has reached all that it was given", "[stream_order]") {
+  StreamOrder order;
+  order.add_stream();
+  for (int event = 0; event < 3; ++event) {
+    order.advance(StreamId{0}, EventId{event});
+    CHECK(order.reached_by_all()[0] == static_cast<std::uint32_t>(event + 1));
+  }
+  order.add_stream();
+  CHECK(order.reached_by_all()[0] == 0);
+  order.wait_stream(StreamId{1}, StreamId{0});
+  CHECK(order.reached_by_all()[0] == 3);
 }
 
 }  // namespace

@@ -95,6 +95,14 @@ TEST_CASE("an existing file is replaced on success only", "[storage][writer]") {
   CHECK(TraceReader::open(path).ok());
 }
 
+TEST_CASE("a trace goes to the file behind a link", "[storage][writer]") {
+  const Folder folder("link");
+  std::filesystem::create_symlink(folder / "disk.tessera", folder / "run.tessera");
+  test::write(random_recording(33), folder / "run.tessera");
+  CHECK(std::filesystem::is_symlink(folder / "run.tessera"));
+  CHECK(TraceReader::open(folder / "disk.tessera").ok());
+}
+
 TEST_CASE("a partial file of something else is overwritten, one in use is refused",
           "[storage][writer]") {
   const Folder folder("stale");

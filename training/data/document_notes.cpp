@@ -24,6 +24,13 @@ std::string unread_keys(const DocumentNotes& notes) {
 
 }  // namespace
 
+void note_tokens(std::span<const std::int32_t> tokens, const Tokenizer& tokenizer,
+                 DocumentNotes& notes) {
+  notes.tokens += std::ssize(tokens);
+  const std::int32_t unknown = tokenizer.unknown();
+  if (unknown >= 0) notes.unknown += std::count(tokens.begin(), tokens.end(), unknown);
+}
+
 std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::string& source) {
   std::vector<std::string> warnings;
   if (!notes.unread.empty()) {
@@ -46,6 +53,12 @@ std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::stri
         "{}: chats in which user and assistant do not take turns, behind a system message if any: "
         "{}; they are written as they are, as the model may never have seen them",
         source, notes.out_of_turn));
+  }
+  if (notes.unknown > 0) {
+    warnings.push_back(
+        fmt::format("{}: {} of {} tokens stand for text that the tokenizer has no token for: is it "
+                    "one for such texts?",
+                    source, notes.unknown, notes.tokens));
   }
   return warnings;
 }

@@ -348,6 +348,8 @@ Result<std::vector<Document>> read_documents(const std::string& path,
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     TESSERA_ASSIGN(documents.emplace_back(),
                    parse_document(line, options, fmt::format("{}: line {}", path, number), notes));
+    if (!options.tokenizer || notes == nullptr) continue;
+    note_tokens(documents.back().tokens, *options.tokenizer, *notes);
   }
   return documents;
 }

@@ -105,7 +105,9 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
     if (!tokens.ok()) {
       return Status(tokens.status().code(), fmt::format("{}: {}", path, tokens.status().message()));
     }
-    return of(bytes_of(*tokens), path, TokenFormat::uint32);
+    DocumentNotes notes;
+    note_tokens(*tokens, *options.documents.tokenizer, notes);
+    return of(bytes_of(*tokens), path, TokenFormat::uint32, warnings_of(notes, path));
   }
   const std::string of_tokens = is_megatron(path, asked) ? megatron_bin(path) : path;
   auto file = std::shared_ptr<TokenFile>(new TokenFile);
@@ -130,9 +132,11 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::open(const std::string& path
 }
 
 Result<std::shared_ptr<const TokenFile>> TokenFile::of(std::string bytes, const std::string& source,
-                                                       TokenFormat format) {
+                                                       TokenFormat format,
+                                                       std::vector<std::string> warnings) {
   auto file = std::shared_ptr<TokenFile>(new TokenFile);
   file->source_ = source;
+  file->warnings_ = std::move(warnings);
   file->memory_ = std::move(bytes);
   TESSERA_TRY(file->find_layout(format, static_cast<std::int64_t>(file->memory_.size())));
   return std::shared_ptr<const TokenFile>(std::move(file));

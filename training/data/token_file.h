@@ -33,7 +33,8 @@ class TokenFile {
   static Result<std::shared_ptr<const TokenFile>> open(const std::string& path,
                                                        const CorpusOptions& options);
   static Result<std::shared_ptr<const TokenFile>> of(std::string bytes, const std::string& source,
-                                                     TokenFormat format);
+                                                     TokenFormat format,
+                                                     std::vector<std::string> warnings = {});
   static Result<std::shared_ptr<const TokenFile>> of_documents(
       const std::vector<Document>& documents, const std::string& source,
       std::vector<std::string> warnings = {});

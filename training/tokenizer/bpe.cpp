@@ -182,7 +182,6 @@ class Bpe final : public PieceModel {
 
   std::unordered_map<std::uint64_t, Merge> merges_;  // looked up only
   std::string prefix_, suffix_;
-  std::int32_t unknown_ = -1;
   bool fuses_ = false, by_bytes_ = false, whole_first_ = false;
 };
 

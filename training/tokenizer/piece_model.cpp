@@ -37,7 +37,9 @@ Status Vocabulary::add(const std::string& token, const nlohmann::json& number) {
   }
   texts_[place] = token;
   known_[place] = true;
-  ids_[token] = static_cast<std::int32_t>(place);
+  const auto id = static_cast<std::int32_t>(place);
+  const auto [entry, fresh] = ids_.insert_or_assign(token, id);
+  if (!fresh && other == nullptr && twice_.empty()) twice_ = entry->first;
   return {};
 }
 

@@ -26,6 +26,8 @@ class Vocabulary {
   Status add(const std::string& token, const nlohmann::json& number);
   /// One more than the largest number.
   std::int32_t size() const { return static_cast<std::int32_t>(texts_.size()); }
+  /// The first token that was added with two numbers; "": none.
+  const std::string& twice() const { return twice_; }
   /// The tokens "<0x00>" to "<0xFF>" of the bytes; empty, if one is not there.
   std::vector<std::int32_t> of_bytes(std::string_view bytes) const;
 
@@ -40,6 +42,7 @@ class Vocabulary {
   std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> ids_;
   std::vector<std::string> texts_;
   std::vector<bool> known_;
+  std::string twice_;
 };
 
 class PieceModel {
@@ -50,9 +53,12 @@ class PieceModel {
   virtual Status encode(std::string_view piece, std::vector<std::int32_t>& ids) const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  /// The number of what has no token; -1: none.
+  std::int32_t unknown() const { return unknown_; }
 
  protected:
   Vocabulary vocabulary_;
+  std::int32_t unknown_ = -1;
 };
 
 using MadeModel = Result<std::unique_ptr<PieceModel>>;

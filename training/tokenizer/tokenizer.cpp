@@ -123,6 +123,10 @@ Status Tokenizer::State::read(const Json& json) {
   TESSERA_TRY(read_post_processor(json.value("post_processor", Json())));
   TESSERA_ASSIGN(decoder, tokens::read_decoder(json.value("decoder", Json())));
   warnings = tokens::unfollowed_keys(json, source);
+  if (const std::string& twice = model->vocabulary().twice(); !twice.empty()) {
+    warnings.push_back(fmt::format("{}: the vocabulary has {} twice, and its number is the later",
+                                   source, in_quotes(twice)));
+  }
   return {};
 }
 
@@ -222,6 +226,7 @@ Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids,
 }
 
 std::vector<std::string> Tokenizer::warnings() const { return state_->warnings; }
+std::int32_t Tokenizer::unknown() const { return state_->model->unknown(); }
 std::int32_t Tokenizer::size() const { return state_->all.size(); }
 std::int32_t Tokenizer::find(std::string_view text) const { return state_->all.find(text); }
 

@@ -113,7 +113,6 @@ class Unigram final : public PieceModel {
   std::vector<double> scores_;
   double worst_ = 0;
   std::size_t longest_ = 0;  // bytes of a token
-  std::int32_t unknown_ = -1;
   bool by_bytes_ = false;
 };
 

@@ -27,5 +27,6 @@ Result<std::string> Tokenizer::decode(std::span<const std::int32_t>, SpecialToke
 std::vector<std::string> Tokenizer::warnings() const { return {}; }
 std::int32_t Tokenizer::size() const { return 0; }
 std::int32_t Tokenizer::find(std::string_view) const { return -1; }
+std::int32_t Tokenizer::unknown() const { return -1; }
 
 }  // namespace tessera

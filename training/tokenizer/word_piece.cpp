@@ -55,7 +55,6 @@ class WordPiece final : public PieceModel {
  private:
   std::string prefix_;
   std::size_t longest_ = 100;
-  std::int32_t unknown_ = -1;
 };
 
 }  // namespace

@@ -158,6 +158,7 @@ Status HostBackend::execute(const Op& op, EventId event) {
   const auto stream = op.stream.index();
   last_[stream] = event;
   queues_[stream].push_back(std::move(next));
+  ++queued_;
   return progress().status();
 }
 
@@ -206,7 +207,7 @@ Status HostBackend::poll() {
 Result<bool> HostBackend::progress() {
   TESSERA_TRY(failure_);
   bool happened = false;
-  for (bool again = true; again;) {
+  for (bool again = queued_ > 0; again;) {
     again = false;
     for (std::size_t stream : turns_) {
       auto moved = advance(queues_[stream]);
@@ -255,6 +256,7 @@ Result<bool> HostBackend::advance(std::deque<Queued>& queue) {
   }
   ended(next.event, next.trace_place);
   queue.pop_front();
+  --queued_;
   return true;
 }
 
@@ -324,11 +326,7 @@ Status HostBackend::overdue(const std::string& what) {
 }
 
 Status HostBackend::drain() {
-  return wait_until(
-      [this] {
-        return std::all_of(queues_.begin(), queues_.end(), [](const auto& q) { return q.empty(); });
-      },
-      "the operations before");
+  return wait_until([this] { return queued_ == 0; }, "the operations before");
 }
 
 Status HostBackend::finish() {

@@ -121,6 +121,7 @@ class HostBackend final : public ProcessRuntime {
   IdTable<BufferId, Place> places_;
   std::deque<std::pair<EventId, BufferId>> leaving_;  // released, but in use until an event
   std::vector<std::deque<Queued>> queues_;            // by StreamId
+  std::size_t queued_ = 0;                            // in all of them
   std::vector<std::size_t> turns_;                    // streams, those that communicate first
   std::vector<EventId> last_;                         // by StreamId: its last submitted operation
   std::map<CommunicatorId, std::deque<EventId>> unfinished_;  // collectives

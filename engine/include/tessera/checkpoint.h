@@ -104,9 +104,13 @@ class Checkpointer {
 /// The folders of complete checkpoints in `directory`, oldest first; none if it does not exist.
 /// Fails: io_error.
 Result<std::vector<std::string>> list_checkpoints(const std::string& directory);
-/// Folders of complete checkpoints in `directory` that have been renamed, so that list_checkpoints
-/// leaves them out. Fails: io_error.
-Result<std::vector<std::string>> renamed_checkpoints(const std::string& directory);
+/// Folders in a directory that whoever asks for its newest checkpoint passes by.
+struct PassedCheckpoints {
+  std::vector<std::string> renamed;     // complete, but not called by their step
+  std::vector<std::string> unfinished;  // of later steps than the newest, without a manifest
+};
+/// Fails: io_error.
+Result<PassedCheckpoints> passed_checkpoints(const std::string& directory);
 /// The newest one's folder. Fails: io_error (also if there is none), naming `directory`.
 Result<std::string> latest_checkpoint(const std::string& directory);
 

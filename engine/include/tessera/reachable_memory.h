@@ -70,6 +70,8 @@ template <class BytesOf>
 Status compute_in_memory(const Compute& compute, Rank rank, BytesOf&& bytes) {
   std::vector<std::span<const std::byte>> reads;
   std::vector<std::span<std::byte>> writes;
+  reads.reserve(compute.reads.size());
+  writes.reserve(compute.writes.size());
   for (const View& view : compute.reads) reads.push_back(bytes(view));
   for (const View& view : compute.writes) writes.push_back(bytes(view));
   for (std::size_t k : compute.zeroed) std::fill(writes[k].begin(), writes[k].end(), std::byte{0});

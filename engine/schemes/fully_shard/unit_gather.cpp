@@ -56,6 +56,7 @@ Result<EventId> FullyShardEngine::copy_in(Unit& unit, Reason reason) {
   const bool again = unit.post_forward_sharded;
   Copy copy{.index_in = g.group};
   if (unit.offload && !again) copy.route = CopyRoute::to_device;
+  copy.pieces.reserve(unit.parameters.size());
   for (const UnitParameter& p : unit.parameters) {
     View slice =
         View::shard(unit.gather_buffer, unit.param_dtype, unit.layout.shard * g.scale, g.size);
@@ -129,6 +130,7 @@ Status FullyShardEngine::copy_out(Unit& unit) {
   const Gathering g = gathering(unit);
   // The all_gather leaves rank after rank; parameters want their own rows together, rank by rank.
   Copy copy;
+  copy.pieces.reserve(unit.parameters.size());
   for (UnitParameter& p : unit.parameters) {
     const Numel padded = p.layout.shard * unit.mesh.size;
     TESSERA_ASSERT(!p.unsharded.valid(), "an unsharded parameter is not copied out again");

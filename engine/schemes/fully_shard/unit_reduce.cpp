@@ -102,6 +102,7 @@ Status FullyShardEngine::all_reduce(Unit& unit, BufferId shard) {
 // ones are left out.
 Status FullyShardEngine::pack_gradients(Unit& unit, BufferId into) {
   Copy copy;
+  copy.pieces.reserve(unit.parameters.size());
   const Numel padded = unit.layout.trained * unit.mesh.size;
   for (const UnitParameter& p : unit.parameters) {
     if (!p.layout.gradient) continue;

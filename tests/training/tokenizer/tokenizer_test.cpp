@@ -287,6 +287,11 @@ TEST_CASE("keys of a tokenizer that nobody reads are named, wherever they stand"
             .warnings()[0] ==
         "test: padding is not followed: a text becomes as many tokens as it "
         "has");
+  const Tokenizer twice = parsed(R"({"model": {"type": "Unigram", "vocab":
+      [["a", -1], ["b", -2], ["a", -3], ["b", -1]]}})");
+  CHECK(twice.encode("a", SpecialTokens::left_out).value() == std::vector<std::int32_t>{2});
+  CHECK(twice.warnings() == std::vector<std::string>{"test: the vocabulary has \"a\" twice, and "
+                                                     "its number is the later"});
 }
 
 }  // namespace

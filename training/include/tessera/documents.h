@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,8 @@ struct DocumentNotes {
   std::int64_t out_of_turn = 0;     // chats in which user and assistant do not take turns
   std::int64_t chats = 0;           // documents that the template was used for
   std::int64_t texts = 0;           // documents that are the text of DocumentOptions::key
+  std::int64_t tokens = 0;          // of a tokenizer
+  std::int64_t unknown = 0;         // of these, what stands for text that it has no token for
 };
 
 /// One line of JSON; `where` names it in messages. `notes`: gets what is worth a warning. Fails:
@@ -69,6 +72,9 @@ Result<Document> parse_document(std::string_view line, const DocumentOptions& op
 Result<std::vector<Document>> read_documents(const std::string& path,
                                              const DocumentOptions& options,
                                              DocumentNotes* notes = nullptr);
+/// Counts them.
+void note_tokens(std::span<const std::int32_t> tokens, const Tokenizer& tokenizer,
+                 DocumentNotes& notes);
 /// A sentence for each kind of note, with the file's name.
 std::vector<std::string> warnings_of(const DocumentNotes& notes, const std::string& source);
 /// "is JSON, no plain text", "has zero bytes, ...": what a file is that is taken for plain text,

@@ -53,6 +53,8 @@ class Tokenizer {
   std::int32_t size() const;
   /// The number of the token that is written `text` in the vocabulary, -1: there is none.
   std::int32_t find(std::string_view text) const;
+  /// The number that stands for text without a token, -1: there is none.
+  std::int32_t unknown() const;
 
  private:
   struct State;
