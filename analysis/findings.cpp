@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -129,8 +130,8 @@ void add_parted(const Trace& trace, const TimeClaim& claim, const MetricTable& t
   f.step = table.steps() - 1;
 }
 
-Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>& out) {
-  TESSERA_ASSIGN(const MetricTable table, table_of(trace, claim.metric));
+void add_slow(const Trace& trace, const TimeClaim& claim, const MetricTable& table,
+              std::vector<Finding>& out) {
   const Time step_time = median_step(trace);
   const std::size_t before = out.size();
   for (const Outlier& o : outliers(table, usual_excess(table))) {
@@ -139,25 +140,22 @@ Status add_slow(const Trace& trace, const TimeClaim& claim, std::vector<Finding>
     const bool for_good = 2 * o.count >= trace.step_count();
     if (o.excess <= 0 || !matters(claim, cost, for_good)) continue;
     const std::int32_t middle = (o.first_step + o.last_step) / 2;
-    const Spread usual = spread_of(table, middle);
     Finding& f = out.emplace_back();
     f.kind = claim.kind;
     f.title =
         fmt::format("{} {} {:.1f} % longer than usual", ranks_of(o),
                     o.first_rank == o.last_rank ? claim.does : claim.do_together, 100 * o.excess);
     f.evidence = fmt::format("{} above the median rank's {} {}; {}.", time_text(o.difference),
-                             time_text(usual.median), steps_of(o), claim.consequence);
+                             time_text(table.range(middle).median), steps_of(o), claim.consequence);
     f.advice = claim.advice;
     f.cost = cost;
     f.rank = o.first_rank;
     f.step = middle;
   }
   if (out.size() == before) add_parted(trace, claim, table, step_time, out);
-  return {};
 }
 
-Status add_memory(const Trace& trace, std::vector<Finding>& out) {
-  TESSERA_ASSIGN(const MetricTable table, table_of(trace, Metric::peak_memory));
+void add_memory(const MetricTable& table, std::vector<Finding>& out) {
   add_growth(table, out);
   for (const Outlier& o : outliers(table)) {
     if (o.excess < memory_excess_min) continue;
@@ -174,7 +172,6 @@ Status add_memory(const Trace& trace, std::vector<Finding>& out) {
     f.rank = o.first_rank;
     f.step = o.first_step;
   }
-  return {};
 }
 
 Status add_fragmentation(const Trace& trace, std::vector<Finding>& out) {
@@ -264,9 +261,12 @@ Result<std::vector<Finding>> findings_of(const Trace& trace) {
   std::vector<Finding> out;
   add_failures(trace, out);
   if (trace.step_count() > 0 && trace.rank_count() > 0) {
-    for (const TimeClaim& claim : claims) TESSERA_TRY(add_slow(trace, claim, out));
+    TESSERA_ASSIGN(
+        const std::vector<MetricTable> tables,
+        tables_of(trace, std::array{claims[0].metric, claims[1].metric, Metric::peak_memory}));
+    for (std::size_t k = 0; k < std::size(claims); ++k) add_slow(trace, claims[k], tables[k], out);
     TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
-    TESSERA_TRY(add_memory(trace, out));
+    add_memory(tables.back(), out);
     TESSERA_TRY(add_fragmentation(trace, out));
     add_exposed(trace, out);
     add_idle(trace, out);

@@ -120,16 +120,12 @@ void add_growth(const MetricTable& table, std::vector<Finding>& out) {
   const std::int32_t first = first_steady(0, table.steps());
   std::vector<Rank> growing;
   Growth most;
-  for (Rank rank = 0; rank < table.ranks(); ++rank) {
-    std::vector<std::int64_t> peaks;
-    for (std::int32_t step = first; step < table.steps(); ++step) {
-      peaks.push_back(table.at(step, rank));
-    }
-    const auto growth = growth_of(peaks);
-    if (!growth || growth->share() < growth_share_min) continue;
+  table.for_each_rank([&](Rank rank, Peaks peaks) {
+    const auto growth = growth_of(peaks.subspan(static_cast<std::size_t>(first)));
+    if (!growth || growth->share() < growth_share_min) return;
     growing.push_back(rank);
     if (growth->share() > most.share()) most = *growth;
-  }
+  });
   if (growing.empty()) return;
   const bool all = std::ssize(growing) == table.ranks();
   const auto steps = static_cast<std::int32_t>(most.steps);

@@ -2,8 +2,8 @@
 #include "tessera/analysis/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "analysis/idle_times.h"
@@ -20,6 +20,9 @@ constexpr double least_share = 0.01;  // of the median: closer is noise, whateve
 // Parts of a step matter by what they are of the step: 1 % of this share, two per mille of a step.
 constexpr double part_of_step = 0.2;
 
+// Of `size` values every so many-th is enough.
+std::size_t every_of(std::size_t size) { return size / enough_values + 1; }
+
 // Damaged traces may say that parts are longer than the whole.
 Time rest_of(Time step, Time compute, Time exposed) {
   const Time whole = std::max<Time>(0, step);
@@ -27,41 +30,54 @@ Time rest_of(Time step, Time compute, Time exposed) {
   return whole - busy - std::clamp<Time>(exposed, 0, whole - busy);
 }
 
-std::int64_t value_of(const storage::RankSteps& s, Metric metric, std::size_t i) {
+/// Of the step whose first entry is `first`, by rank.
+std::vector<std::int64_t> values_of(const storage::RankSteps& s, Metric metric, std::size_t first) {
+  const auto ranks = static_cast<std::size_t>(s.ranks);
+  std::vector<std::int64_t> values(ranks, 0);
+  const auto fill = [&](auto value_of) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) values[rank] = value_of(first + rank);
+  };
   switch (metric) {
-    case Metric::step_time: return s.end[i] - s.begin[i];
-    case Metric::compute: return s.compute[i];
-    case Metric::exposed: return s.exposed[i];
-    case Metric::wait: return s.wait[i];
-    case Metric::peak_memory: return s.peak_allocated[i].value;
-    case Metric::transfer: return s.communication[i];
-    case Metric::other: return rest_of(s.end[i] - s.begin[i], s.compute[i], s.exposed[i]);
+    case Metric::step_time: fill([&](std::size_t i) { return s.end[i] - s.begin[i]; }); break;
+    case Metric::compute: fill([&](std::size_t i) { return s.compute[i]; }); break;
+    case Metric::exposed: fill([&](std::size_t i) { return s.exposed[i]; }); break;
+    case Metric::wait: fill([&](std::size_t i) { return s.wait[i]; }); break;
+    case Metric::peak_memory: fill([&](std::size_t i) { return s.peak_allocated[i].value; }); break;
+    case Metric::transfer: fill([&](std::size_t i) { return s.communication[i]; }); break;
+    case Metric::other:
+      fill([&](std::size_t i) {
+        return rest_of(s.end[i] - s.begin[i], s.compute[i], s.exposed[i]);
+      });
+      break;
     case Metric::cpu:
     case Metric::files:
     case Metric::host: break;  // rows do not tell
   }
-  return 0;
+  return values;
 }
 
 // Appends the ranks of the step whose first entry is `first`.
 void add_step(const storage::RankSteps& rows, std::size_t first, MetricTable& table) {
-  const auto ranks = static_cast<std::size_t>(rows.ranks);
-  std::vector<std::int64_t> values, known;
-  for (std::size_t i = first; i < first + ranks; ++i) {
-    values.push_back(value_of(rows, table.metric(), i));
-    if (rows.begin[i] < rows.end[i]) known.push_back(values.back());
-  }
-  const bool partly = !known.empty() && known.size() < ranks;
-  const std::int64_t usual = partly ? median(std::move(known)) : 0;
-  const auto unknown = [&](std::size_t rank) {
-    return partly && rows.begin[first + rank] >= rows.end[first + rank];
+  std::vector<std::int64_t> values = values_of(rows, table.metric(), first);
+  const auto is_known = [&](std::size_t rank) {
+    return rows.begin[first + rank] < rows.end[first + rank];
   };
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    if (unknown(rank)) values[rank] = usual;
+  std::size_t count = 0;
+  for (std::size_t rank = 0; rank < values.size(); ++rank) count += is_known(rank) ? 1 : 0;
+  const bool partly = count > 0 && count < values.size();
+  if (partly) {
+    std::vector<std::int64_t> known;
+    for (std::size_t rank = 0; rank < values.size(); ++rank) {
+      if (is_known(rank)) known.push_back(values[rank]);
+    }
+    const std::int64_t usual = median(std::move(known));
+    for (std::size_t rank = 0; rank < values.size(); ++rank) {
+      if (!is_known(rank)) values[rank] = usual;
+    }
   }
   table.add_step(values);
-  for (std::size_t rank = 0; partly && rank < ranks; ++rank) {
-    if (unknown(rank)) table.set_unknown(static_cast<Rank>(rank));
+  for (std::size_t rank = 0; partly && rank < values.size(); ++rank) {
+    if (!is_known(rank)) table.set_unknown(static_cast<Rank>(rank));
   }
 }
 
@@ -124,38 +140,51 @@ MetricTable table_of(const storage::RankSteps& steps, Metric metric) {
 }
 
 Result<MetricTable> table_of(const Trace& trace, Metric metric) {
-  if (static_cast<int>(metric) >= step_metric_count) {
-    TESSERA_ASSIGN(MetricTable table, idle_table(trace, metric));
-    if (trace.step_count() > 0) set_unit(trace.last_rows(), 0, table);
-    return table;
+  TESSERA_ASSIGN(std::vector<MetricTable> tables, tables_of(trace, std::array{metric}));
+  return std::move(tables.front());
+}
+
+Result<std::vector<MetricTable>> tables_of(const Trace& trace, std::span<const Metric> metrics) {
+  std::vector<MetricTable> tables;
+  bool of_steps = false;
+  for (const Metric metric : metrics) {
+    MetricTable& table = tables.emplace_back(metric, trace.rank_count());
+    if (static_cast<int>(metric) >= step_metric_count) {
+      TESSERA_ASSIGN(table, idle_table(trace, metric));
+      if (trace.step_count() > 0) set_unit(trace.last_rows(), 0, table);
+      continue;
+    }
+    of_steps = true;
+    table.reserve(trace.step_count());
   }
-  MetricTable table(metric, trace.rank_count());
-  table.reserve(trace.step_count());
+  if (!of_steps) return tables;
   TESSERA_TRY(trace.for_each_step(
       0, trace.step_count(),
       [&](std::int32_t step, const storage::RankSteps& rows, std::size_t first) {
-        add_step(rows, first, table);
-        if (step == trace.last_step()) set_unit(rows, first, table);
+        for (MetricTable& table : tables) {
+          if (static_cast<int>(table.metric()) >= step_metric_count) continue;
+          add_step(rows, first, table);
+          if (step == trace.last_step()) set_unit(rows, first, table);
+        }
       }));
-  return table;
+  return tables;
 }
 
 Spread spread_of(const MetricTable& table, std::int32_t step) {
   TESSERA_ASSERT(0 <= step && step < table.steps() && table.ranks() > 0,
                  "a step that is in the table");
-  const auto values = table.step(step);
-  const auto lowest = std::min_element(values.begin(), values.end());
-  const auto highest = std::max_element(values.begin(), values.end());
   // Of equals one that is known.
-  const auto rank_of = [&](std::int64_t value, std::ptrdiff_t first) {
-    for (auto r = static_cast<std::size_t>(first); r < values.size(); ++r) {
-      if (values[r] == value && table.known(step, static_cast<Rank>(r)))
-        return static_cast<Rank>(r);
+  const auto rank_of = [&](std::int64_t value) {
+    Rank first = -1;
+    for (Rank rank = 0; rank < table.ranks(); ++rank) {
+      if (table.at(step, rank) != value) continue;
+      if (table.known(step, rank)) return rank;
+      if (first < 0) first = rank;
     }
-    return static_cast<Rank>(first);
+    return first;
   };
-  return {*lowest, median(values), *highest, rank_of(*lowest, lowest - values.begin()),
-          rank_of(*highest, highest - values.begin())};
+  const MetricRange& range = table.range(step);
+  return {range.low, range.median, range.high, rank_of(range.low), rank_of(range.high)};
 }
 
 Usual usual_of(std::span<const std::int64_t> values) {
@@ -167,49 +196,29 @@ Usual usual_of(std::span<const std::int64_t> values) {
   return {middle, std::max({deviations * deviation, least_share * std::abs(middle), 1.0})};
 }
 
-namespace {
-
-// What a scale is made of.
-struct Choice {
-  std::vector<std::int64_t> values;  // evenly spread, about `enough_values` of them
-  std::int64_t low = std::numeric_limits<std::int64_t>::max();
-  std::int64_t high = std::numeric_limits<std::int64_t>::min();
-};
-
-// `for_each`(use) calls use(value) for each of `size` values.
-template <class F>
-Choice choose(std::size_t size, F for_each) {
-  Choice out;
-  const std::size_t every = size / enough_values + 1;
-  std::size_t next = 0, at = 0;
-  for_each([&](std::int64_t value) {
-    out.low = std::min(out.low, value);
-    out.high = std::max(out.high, value);
-    if (at++ != next) return;
-    out.values.push_back(value);
-    next += every;
-  });
-  return out;
-}
-
-}  // namespace
-
 MetricScale::MetricScale(std::span<const std::int64_t> values) {
   if (values.empty()) return;
-  const Choice choice = choose(values.size(), [&](auto use) {
-    for (const std::int64_t value : values) use(value);
-  });
-  *this = MetricScale(choice.values, choice.low, choice.high);
+  std::vector<std::int64_t> chosen;
+  for (std::size_t i = 0; i < values.size(); i += every_of(values.size())) {
+    chosen.push_back(values[i]);
+  }
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  *this = MetricScale(chosen, *low, *high);
 }
 
 MetricScale::MetricScale(const MetricTable& table) {
   if (table.size() == 0) return;
-  const Choice choice = choose(table.size(), [&](auto use) {
-    for (std::int32_t step = 0; step < table.steps(); ++step) {
-      for (Rank rank = 0; rank < table.ranks(); ++rank) use(table.at(step, rank));
-    }
-  });
-  *this = MetricScale(choice.values, choice.low, choice.high);
+  const auto ranks = static_cast<std::size_t>(table.ranks());
+  std::vector<std::int64_t> chosen;
+  for (std::size_t i = 0; i < table.size(); i += every_of(table.size())) {
+    chosen.push_back(table.at(static_cast<std::int32_t>(i / ranks), static_cast<Rank>(i % ranks)));
+  }
+  MetricRange all = table.range(0);
+  for (std::int32_t step = 1; step < table.steps(); ++step) {
+    all.low = std::min(all.low, table.range(step).low);
+    all.high = std::max(all.high, table.range(step).high);
+  }
+  *this = MetricScale(chosen, all.low, all.high);
 }
 
 MetricScale::MetricScale(std::span<const std::int64_t> chosen, std::int64_t low, std::int64_t high)

@@ -44,26 +44,23 @@ double limit_between(std::int32_t ranks) {
   return std::sqrt(9.55 + 1.31 * std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
 }
 
-/// How far each value is from the median of its step, as a share. Nothing but the medians is kept.
+/// How far each value is from the median of its step, as a share.
 class Distances {
  public:
   explicit Distances(const MetricTable& table) : table_(table) {
     for (std::int32_t step = 0; step < table.steps(); ++step) {
-      medians_.push_back(analysis::median(table.step(step)));
-      units_.push_back(std::max(static_cast<double>(medians_.back()), table.unit));
+      units_.push_back(std::max(static_cast<double>(table.range(step).median), table.unit));
     }
   }
 
-  double share(std::int32_t step, Rank rank) const {
-    const auto s = static_cast<std::size_t>(step);
-    return units_[s] > 0 ? static_cast<double>(table_.at(step, rank) - medians_[s]) / units_[s] : 0;
+  double share(std::int32_t step, std::int64_t value) const {
+    const double unit = units_[static_cast<std::size_t>(step)];
+    return unit > 0 ? static_cast<double>(value - table_.range(step).median) / unit : 0;
   }
-  std::int64_t median(std::int32_t step) const { return medians_[static_cast<std::size_t>(step)]; }
 
  private:
   const MetricTable& table_;
-  std::vector<std::int64_t> medians_;  // by step
-  std::vector<double> units_;
+  std::vector<double> units_;  // by step
 };
 
 // Of many values every n-th: the deviation of a million is as good as that of all.
@@ -73,8 +70,8 @@ double deviation_of(const Distances& distances, const MetricTable& table) {
   const auto ranks = static_cast<std::size_t>(table.ranks());
   std::vector<double> sizes;
   for (std::size_t i = 0; i < table.size(); i += every) {
-    sizes.push_back(std::abs(
-        distances.share(static_cast<std::int32_t>(i / ranks), static_cast<Rank>(i % ranks))));
+    const auto step = static_cast<std::int32_t>(i / ranks);
+    sizes.push_back(std::abs(distances.share(step, table.at(step, static_cast<Rank>(i % ranks)))));
   }
   return normal_deviation * median(std::move(sizes));
 }
@@ -82,32 +79,17 @@ double deviation_of(const Distances& distances, const MetricTable& table) {
 // How far ranks usually are apart over the whole run: GPUs of one make differ by percents, always
 // the same ones, and that is no fault of theirs.
 double between_ranks(const Distances& distances, const MetricTable& table) {
-  std::vector<double> means(static_cast<std::size_t>(table.ranks()), 0);
-  for (std::int32_t step = 0; step < table.steps(); ++step) {
-    for (Rank rank = 0; rank < table.ranks(); ++rank) {
-      means[static_cast<std::size_t>(rank)] += distances.share(step, rank) / table.steps();
+  std::vector<double> means;
+  table.for_each_rank([&](Rank, std::span<const std::int64_t> values) {
+    double sum = 0;
+    for (std::size_t step = 0; step < values.size(); ++step) {
+      sum += distances.share(static_cast<std::int32_t>(step), values[step]);
     }
-  }
+    means.push_back(sum / table.steps());
+  });
   const double middle = median(means);
   for (double& mean : means) mean = std::abs(mean - middle);
   return normal_deviation * median(std::move(means));
-}
-
-// Ranks that are looked at together, as neighbours of a step lie beside each other.
-constexpr std::int32_t ranks_at_once = 16;
-
-/// By rank from `first` on, step after step.
-std::vector<std::vector<double>> shares_of(const Distances& distances, const MetricTable& table,
-                                           Rank first) {
-  const Rank end = std::min(first + ranks_at_once, table.ranks());
-  std::vector<std::vector<double>> shares(static_cast<std::size_t>(end - first));
-  for (auto& of_rank : shares) of_rank.reserve(static_cast<std::size_t>(table.steps()));
-  for (std::int32_t step = 0; step < table.steps(); ++step) {
-    for (Rank rank = first; rank < end; ++rank) {
-      shares[static_cast<std::size_t>(rank - first)].push_back(distances.share(step, rank));
-    }
-  }
-  return shares;
 }
 
 struct Stretch {
@@ -115,29 +97,36 @@ struct Stretch {
   double deviations = 0;            // signed
 };
 
-/// One rank's distances, and sums of them from the first step on.
+/// One rank's distances, and sums of them from the first step on. Used for one rank after the
+/// other.
 class RankSeries {
  public:
-  RankSeries(std::vector<double> shares, double deviation, double clip)
-      : deviation_(deviation), shares_(std::move(shares)) {
-    sums_.resize(shares_.size() + 1);
-    clipped_sums_.resize(shares_.size() + 1);
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-      sums_[i + 1] = sums_[i] + shares_[i];
+  RankSeries(double deviation, double clip) : deviation_(deviation), clip_(clip * deviation) {}
+
+  void assign(const Distances& distances, std::span<const std::int64_t> values) {
+    shares_.resize(values.size());
+    clipped_sums_.resize(values.size() + 1);
+    sums_.clear();
+    double sum = 0;
+    for (std::size_t step = 0; step < values.size(); ++step) {
+      shares_[step] = distances.share(static_cast<std::int32_t>(step), values[step]);
       // One step beyond all measure must not make a stretch of ordinary ones odd.
-      clipped_sums_[i + 1] =
-          clipped_sums_[i] + std::clamp(shares_[i], -clip * deviation, clip * deviation);
+      clipped_sums_[step + 1] = sum += std::clamp(shares_[step], -clip_, clip_);
     }
   }
 
   double share(std::int32_t step) const { return shares_[static_cast<std::size_t>(step)]; }
-  double mean(std::int32_t begin, std::int32_t end) const {
+  double mean(std::int32_t begin, std::int32_t end) {
+    if (sums_.empty()) {  // of most ranks nobody asks
+      sums_.resize(shares_.size() + 1);
+      for (std::size_t i = 0; i < shares_.size(); ++i) sums_[i + 1] = sums_[i] + shares_[i];
+    }
     return (sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)]) /
            (end - begin);
   }
   /// The oddest stretches above and below whose means are at least `least` away, without
   /// deviations if none passes `limit`.
-  std::array<Stretch, 2> oddest(double limit, double least) const {
+  std::array<Stretch, 2> oddest(double limit, double least) {
     const auto steps = static_cast<std::int32_t>(shares_.size());
     std::array<Stretch, 2> best;
     for (std::int32_t length = 1;; length = std::min(steps, 2 * length)) {
@@ -160,12 +149,12 @@ class RankSeries {
   }
 
  private:
-  double deviation_;
+  const double deviation_, clip_;
   std::vector<double> shares_, sums_, clipped_sums_;
 };
 
-Outlier outlier_of(const RankSeries& series, const Distances& distances, const MetricTable& table,
-                   Rank rank, Stretch stretch, int side) {
+Outlier outlier_of(RankSeries& series, const MetricTable& table, Rank rank, Stretch stretch,
+                   int side) {
   // Stretches are found in powers of two: leave out what is ordinary at their ends.
   const auto ordinary = [&](std::int32_t step) {
     return series.share(step) * side < outlier_share;
@@ -176,7 +165,7 @@ Outlier outlier_of(const RankSeries& series, const Distances& distances, const M
   double difference = 0;
   for (std::int32_t step = stretch.begin; step < stretch.end; ++step) {
     out.count += ordinary(step) ? 0 : 1;
-    difference += static_cast<double>(table.at(step, rank) - distances.median(step));
+    difference += static_cast<double>(table.at(step, rank) - table.range(step).median);
   }
   out.difference = std::llround(difference / (stretch.end - stretch.begin));
   return out;
@@ -218,19 +207,16 @@ std::vector<Outlier> outliers(const MetricTable& table, std::optional<double> at
   const double least =
       std::max(outlier_share, at_least.value_or(least_of_ranks * between_ranks(distances, table)));
   std::vector<Outlier> above, below;
-  for (Rank first = 0; first < table.ranks(); first += ranks_at_once) {
-    Rank rank = first;
-    for (std::vector<double>& shares : shares_of(distances, table, first)) {
-      const RankSeries series(std::move(shares), deviation, limit + 1);
-      const std::array<Stretch, 2> oddest = series.oddest(limit, least);
-      for (const int side : {1, -1}) {
-        const Stretch stretch = oddest[side > 0 ? 0 : 1];
-        if (stretch.deviations == 0) continue;
-        join(side > 0 ? above : below, outlier_of(series, distances, table, rank, stretch, side));
-      }
-      ++rank;
+  RankSeries series(deviation, limit + 1);
+  table.for_each_rank([&](Rank rank, std::span<const std::int64_t> values) {
+    series.assign(distances, values);
+    const std::array<Stretch, 2> oddest = series.oddest(limit, least);
+    for (const int side : {1, -1}) {
+      const Stretch stretch = oddest[side > 0 ? 0 : 1];
+      if (stretch.deviations == 0) continue;
+      join(side > 0 ? above : below, outlier_of(series, table, rank, stretch, side));
     }
-  }
+  });
   above.insert(above.end(), below.begin(), below.end());
   std::stable_sort(above.begin(), above.end(), [](const Outlier& a, const Outlier& b) {
     return std::abs(a.excess) * a.count > std::abs(b.excess) * b.count;

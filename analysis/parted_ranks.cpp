@@ -59,13 +59,13 @@ std::optional<PartedRanks> parted_ranks(const MetricTable& table) {
   if (table.ranks() < ranks_min || table.steps() < 1) return std::nullopt;
   const std::int32_t first = first_steady(0, table.steps());
   std::vector<RankMean> ranks;
-  for (Rank rank = 0; rank < table.ranks(); ++rank) {
+  table.for_each_rank([&](Rank rank, std::span<const std::int64_t> values) {
     double sum = 0;
-    for (std::int32_t step = first; step < table.steps(); ++step) {
-      sum += static_cast<double>(table.at(step, rank));
+    for (std::size_t step = static_cast<std::size_t>(first); step < values.size(); ++step) {
+      sum += static_cast<double>(values[step]);
     }
     ranks.push_back({sum / (table.steps() - first), rank});
-  }
+  });
   std::stable_sort(ranks.begin(), ranks.end(),
                    [](const RankMean& a, const RankMean& b) { return a.mean < b.mean; });
   std::size_t split = 0;

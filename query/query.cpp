@@ -129,6 +129,11 @@ Status Query::run(const std::string& sql, const RowSink& sink, const std::atomic
   if (!is_blank(rest)) {
     return {Code::invalid_argument, "The query has more than one statement; ask one at a time."};
   }
+  if (sqlite3_bind_parameter_count(raw) > 0) {
+    return {Code::invalid_argument,
+            "The query has a parameter (?, :name, @name or $name), which nobody gives a value: "
+            "write the value itself."};
+  }
   std::vector<std::string> names;
   for (int i = 0; i < sqlite3_column_count(raw); ++i)
     names.emplace_back(sqlite3_column_name(raw, i));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "storage/column_kernels.h"
@@ -29,6 +30,14 @@ std::uint8_t* put_varint(std::uint64_t value, std::uint8_t* out) {
   }
   *out++ = static_cast<std::uint8_t>(value);
   return out;
+}
+
+/// The number whose groups of 7 bits are in the bytes of `word`, the lowest first.
+constexpr std::uint64_t joined_groups(std::uint64_t word) {
+  word &= 0x7F7F7F7F7F7F7F7F;
+  word = (word & 0x007F007F007F007F) | (word & 0x7F007F007F007F00) >> 1;
+  word = (word & 0x00003FFF00003FFF) | (word & 0x3FFF00003FFF0000) >> 2;
+  return (word & 0x000000000FFFFFFF) | (word & 0x0FFFFFFF00000000) >> 4;
 }
 
 constexpr std::size_t varint_size(std::uint64_t value) {
@@ -297,6 +306,32 @@ bool ColumnReader::read_varint(std::int64_t& value) {
   return false;
 }
 
+// Up to eight bytes at once: a loop over them would guess how many there are, and guess wrong.
+bool ColumnReader::read_varints(std::span<std::int64_t> column) {
+  constexpr bool at_once = std::endian::native == std::endian::little;
+  for (std::size_t done = 0; done < column.size(); ++done) {
+    const std::uint8_t* at = rest_.data();
+    const std::uint8_t* const end = at + rest_.size();
+    for (; at_once && done < column.size() && end - at >= 8; ++done) {
+      std::uint64_t word = *at;
+      if (word < 0x80) {
+        column[done] = unzigzag(word);
+        ++at;
+        continue;
+      }
+      std::memcpy(&word, at, sizeof(word));
+      const int last = std::countr_zero(~word & 0x8080808080808080) / 8;  // 8: there are more
+      if (last == 8 || at[last] == 0) break;
+      column[done] = unzigzag(joined_groups(word & ~std::uint64_t{0} >> (56 - 8 * last)));
+      at += last + 1;
+    }
+    rest_ = rest_.last(static_cast<std::size_t>(end - at));
+    // Those at the end, and long or wrong ones.
+    if (done < column.size() && !read_varint(column[done])) return false;
+  }
+  return true;
+}
+
 bool ColumnReader::read_offset(std::span<std::int64_t> block) {
   std::int64_t least = 0;
   if (!read_varint(least) || !read_bits(block)) return false;
@@ -368,9 +403,7 @@ bool ColumnReader::read_form(std::uint8_t form, std::span<std::int64_t> column) 
       std::fill(column.begin(), column.end(), value);
       return true;
     }
-    case form_varints:
-      return std::all_of(column.begin(), column.end(),
-                         [this](std::int64_t& value) { return read_varint(value); });
+    case form_varints: return read_varints(column);
     case form_packed:
     case form_offset: {
       bool whole = true;

@@ -69,6 +69,7 @@ class ColumnReader {
 
  private:
   bool read_varint(std::int64_t& value);
+  bool read_varints(std::span<std::int64_t> column);
   bool read_packed(std::span<std::int64_t> block);
   bool read_offset(std::span<std::int64_t> block);
   bool read_bits(std::span<std::int64_t> block);

@@ -37,29 +37,20 @@ std::array<std::int64_t, step_columns> unpredicted(const RankStepBatch& s, std::
 }
 
 /// The numbers of one column as those of ranks: each is what differs from the rank before.
-void integrate_steps(std::vector<std::int64_t>& column) {
+void integrate_steps(std::span<std::int64_t> column) {
   for (std::size_t i = 1; i < column.size(); ++i) {
     column[i] = wrapping_sum(column[i - 1], column[i]);
   }
 }
 
-void append_ranks(const StepColumns& columns, RankSteps& s) {
-  const std::size_t n = columns[0].size(), old = s.begin.size();
-  for_each_step_column<RankSteps, RankSteps>(
-      [&](auto column, auto) { (s.*column).resize(old + n); });
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t to = old + i;
-    const std::int64_t duration = columns[1][i];
-    const std::int64_t rest = wrapping_difference(duration, columns[2][i]);
-    s.begin[to] = columns[0][i];
-    s.end[to] = wrapping_sum(columns[0][i], duration);
-    s.compute[to] = columns[2][i];
-    s.communication[to] = columns[3][i];
-    s.exposed[to] = wrapping_difference(rest, columns[4][i]);
-    s.blocking[to] = wrapping_difference(rest, columns[5][i]);
-    s.wait[to] = columns[6][i];
-    s.peak_allocated[to] = Bytes{columns[7][i]};
-    s.peak_reserved[to] = Bytes{columns[8][i]};
+/// What was predicted is put back where the rest of it was read to: entries from `first` on.
+void add_predicted(std::size_t first, RankSteps& s) {
+  for (std::size_t i = first; i < s.begin.size(); ++i) {
+    const std::int64_t duration = s.end[i];
+    const std::int64_t rest = wrapping_difference(duration, s.compute[i]);
+    s.end[i] = wrapping_sum(s.begin[i], duration);
+    s.exposed[i] = wrapping_difference(rest, s.exposed[i]);
+    s.blocking[i] = wrapping_difference(rest, s.blocking[i]);
   }
 }
 
@@ -103,17 +94,28 @@ Status decode_steps(const ChunkHeader& header, std::span<const std::uint8_t> dat
   std::array<std::int64_t, step_columns> first{};
   ColumnReader reader(data);
   if (!reader.read(first)) return damaged("its data ends early");
-  StepColumns columns;
-  for (std::size_t c = 0; c < step_columns; ++c) {
-    columns[c].resize(n);
-    columns[c][0] = first[c];
-    if (n > 1 && !reader.read(std::span(columns[c]).subspan(1))) {
-      return damaged("its data ends early");
-    }
-    integrate_steps(columns[c]);
+  const std::size_t old = steps.begin.size();
+  for_each_step_column<RankSteps, RankSteps>(
+      [&](auto column, auto) { (steps.*column).resize(old + n); });
+  std::size_t next = 0;
+  const auto read = [&](std::span<std::int64_t> to) {
+    to.front() = first[next++];
+    const bool whole = n == 1 || reader.read(to.subspan(1));
+    integrate_steps(to);
+    return whole;
+  };
+  for (auto* times : {&steps.begin, &steps.end, &steps.compute, &steps.communication,
+                      &steps.exposed, &steps.blocking, &steps.wait}) {
+    if (!read(std::span(*times).subspan(old))) return damaged("its data ends early");
+  }
+  std::vector<std::int64_t> bytes(n);
+  for (auto* peaks : {&steps.peak_allocated, &steps.peak_reserved}) {
+    if (!read(bytes)) return damaged("its data ends early");
+    std::transform(bytes.begin(), bytes.end(), peaks->begin() + static_cast<std::ptrdiff_t>(old),
+                   [](std::int64_t value) { return Bytes{value}; });
   }
   if (!reader.at_end()) return damaged("its data is too long");
-  append_ranks(columns, steps);
+  add_predicted(old, steps);
   return {};
 }
 

@@ -14,7 +14,8 @@ namespace tessera::storage {
 /// t1 of `header`. REQUIRES: 1 to chunk_count_max of them, `steps` has them.
 void encode_steps(const RankStepBatch& steps, ChunkHeader& header, std::vector<std::uint8_t>& data);
 
-/// Appends the ranks to the columns of `steps`. Fails: corrupt, naming the chunk.
+/// Appends the ranks to the columns of `steps`. Fails: corrupt, naming the chunk; what was appended
+/// then is nothing.
 Status decode_steps(const ChunkHeader& header, std::span<const std::uint8_t> data,
                     RankSteps& steps);
 

@@ -78,6 +78,7 @@ Status check_start(const InspectArguments& a) {
 
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_TRY(check_start(arguments));
+  TESSERA_TRY(check_picture(arguments.screenshot));
   inspector::InspectOptions options;
   if (!arguments.trace.empty()) {
     TESSERA_ASSIGN(auto named, inspector::named_traces(arguments.trace));

@@ -3,9 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <string_view>
+
+#include "cli/text_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -47,6 +52,21 @@ Result<std::pair<Time, Time>> parse_time_range(const std::string& text) {
                 fmt::format("--time {}: give BEGIN:END in ms since the run began, BEGIN at "
                             "least 0 and before END, such as 12.5:40",
                             text));
+}
+
+Status check_picture(const std::string& path) {
+  constexpr std::string_view others[] = {".jpg", ".jpeg", ".gif",  ".bmp", ".webp",
+                                         ".svg", ".pdf",  ".tiff", ".tif"};
+  std::string ending = std::filesystem::path(path).extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (std::find(std::begin(others), std::end(others), ending) != std::end(others)) {
+    return {Code::invalid_argument,
+            fmt::format("--screenshot {}: pictures are PNG files: give a name that ends in .png",
+                        path)};
+  }
+  return check_overwrites("--screenshot", path, "PNG picture", [](std::string_view text) {
+    return text.starts_with("\x89PNG\r\n\x1a\n");
+  });
 }
 
 }  // namespace tessera::cli

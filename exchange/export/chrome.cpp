@@ -69,10 +69,8 @@ class Chrome final : public Exporter {
 
   Status rank(Rank rank) override {
     if (each_) {
-      std::string path = out_;
       TESSERA_TRY(close());
-      TESSERA_TRY(open(
-          path.replace(path.find(rank_place), rank_place.size(), fmt::format("{}", rank)), rank));
+      TESSERA_TRY(open(path_of(rank), rank));
     }
     name_process(rank, fmt::format("rank {}", rank));
     name_process(host_process + rank, fmt::format("rank {}, host", rank));
@@ -145,6 +143,15 @@ class Chrome final : public Exporter {
   }
 
  private:
+  std::string path_of(Rank rank) const {
+    std::string path = out_;
+    const std::string number = fmt::format("{}", rank);
+    for (auto at = path.find(rank_place); at != path.npos; at = path.find(rank_place)) {
+      path.replace(at, rank_place.size(), number);
+    }
+    return path;
+  }
+
   Status open(const std::string& path, Rank rank) {
     TESSERA_ASSIGN(OutputFile file, OutputFile::create(path));
     file_ = std::make_unique<OutputFile>(std::move(file));

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "exchange/formats/chakra.h"
 #include "exchange/formats/flight_recorder.h"
 #include "exchange/formats/kineto.h"
@@ -30,6 +32,35 @@ constexpr Format all_formats[] = {
     {"Chakra", is_chakra, read_chakra, nullptr},
 };
 
+/// What people have, and what to do with it; "": something else.
+std::string other_form(const SourceFile& source) {
+  const std::string_view head = source.head();
+  struct Form {
+    std::string_view begin;
+    const char* advice;
+  };
+  using namespace std::string_view_literals;
+  static constexpr Form forms[] = {
+      {"\3757zXZ"sv, "it is packed by xz: unpack it first (gzip is read as it is)"},
+      {"\x28\xB5\x2F\xFD"sv, "it is packed by zstd: unpack it first (gzip is read as it is)"},
+      {"PK\x03\x04"sv, "it is a zip archive: unpack it first"},
+      {"BZh"sv, "it is packed by bzip2: unpack it first (gzip is read as it is)"},
+      {"\xFF\xFE"sv, "it is a text in UTF-16: convert it to UTF-8"},
+      {"\xFE\xFF"sv, "it is a text in UTF-16: convert it to UTF-8"}};
+  if (source.has_table("span_chunk") && source.has_table("op")) {
+    return "it is a trace of Tessera: `tessera inspect`, `report` and `query` open it as it is";
+  }
+  if (head.empty() && source.tables().empty()) return "it is empty";
+  for (const Form& form : forms) {
+    if (head.starts_with(form.begin)) return form.advice;
+  }
+  constexpr std::size_t tar_mark = 257;
+  if (head.substr(std::min(head.size(), tar_mark)).starts_with("ustar")) {
+    return "it is a tar archive: unpack it first";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Format> formats() { return all_formats; }
@@ -41,6 +72,8 @@ std::vector<std::string> import_formats() {
 }
 
 Result<const Format*> format_of(const SourceFile& source) {
+  const std::string other = other_form(source);
+  if (!other.empty()) return source.error(Code::invalid_argument, other);
   for (const Format& format : formats()) {
     if (format.recognises(source)) return &format;
   }

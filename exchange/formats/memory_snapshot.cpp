@@ -72,6 +72,15 @@ std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
   return std::clamp(a + b, -most, most);
 }
 
+/// Until torch 2.0 a block had its allocations, the latest first, in place of that one's stack.
+TreeValue latest_allocation(TreeValue block, ImportedRun& run) {
+  const TreeValue history = block["history"];
+  TreeItems allocations(history);
+  if (!allocations.next()) return {};
+  if (history.size() > 1) run.lost("allocations of blocks before the latest", history.size() - 1);
+  return allocations.value();
+}
+
 void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& device,
                  ImportedRun& run) {
   device.reserved = capped_sum(device.reserved, sane_number(segment["total_size"].integer()));
@@ -89,9 +98,13 @@ void add_segment(TreeValue segment, AllocationSites& sites, SnapshotDevice& devi
       run.warn_count(
           "{} blocks of the allocator are in states that are not known: they count as free", 1);
     }
+    const TreeValue latest = latest_allocation(block, run);
     if (state == "active_allocated") {
-      const std::int64_t asked = block["requested_size"].integer(size);
-      device.held[address] = {sane_number(asked), sites.of(block["frames"])};
+      const std::int64_t asked = block["requested_size"].integer(latest["real_size"].integer(size));
+      const TreeValue frames = block["frames"].present() ? block["frames"] : latest["frames"];
+      device.held[address] = {sane_number(asked), sites.of(frames)};
+    } else if (latest.present()) {
+      run.lost("allocations of blocks before the latest");
     }
     address += static_cast<std::uint64_t>(size);
   }

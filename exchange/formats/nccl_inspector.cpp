@@ -15,6 +15,8 @@ namespace {
 
 constexpr Time inspector_us = 1000;  // ns
 constexpr std::int64_t inspector_max = std::int64_t{1} << 51;
+constexpr std::size_t record_max = 1 << 20;
+constexpr std::int64_t bad_lines_max = 1000;
 
 /// One object of the log; views into its text.
 struct InspectorRecord {
@@ -125,7 +127,7 @@ struct InspectorMember {
 class InspectorReader {
  public:
   InspectorReader(SourceFile& source, const ImportLimits& limits, ImportedRun& run)
-      : source_(source), stream_(source), limits_(limits), run_(run) {}
+      : source_(source), stream_(source, record_max), limits_(limits), run_(run) {}
 
   Status read() {
     TESSERA_TRY(read_records());
@@ -140,27 +142,38 @@ class InspectorReader {
   Status read_records() {
     while (true) {
       TESSERA_ASSIGN(const char next, stream_.peek());
-      if (next == 0) return {};
+      if (next == 0) {
+        run_.warn_count("{} lines in logs of NCCL's Inspector are no JSON: left out", bad_lines_);
+        return {};
+      }
       if (next == ',' || next == '[' || next == ']') {
         stream_.skip_char();
         continue;
       }
-      const Status status = stream_.value([&](JsonCursor& at) {
+      const Status passed = stream_.value([&](JsonCursor& at) {
         InspectorRecord record;
         const bool good = take_record(at, record, 0);
         if (good && !at.starved()) add(record);
         return good;
       });
-      if (stream_.cut_off() && !members_.empty()) {
-        run_.warn("a log of NCCL's Inspector ends in the middle: its process was stopped");
-        return {};
-      }
-      TESSERA_TRY(status);
+      if (!passed.ok()) TESSERA_TRY(pass_over_line(passed));
       if (calls_ > limits_.spans_max) {
         return source_.error(Code::out_of_memory,
                              fmt::format("it has more than {} collectives", limits_.spans_max));
       }
     }
+  }
+
+  /// A process that dies, or two that write at once, spoil a line; those behind it are good.
+  Status pass_over_line(const Status& why) {
+    const bool cut_off = stream_.cut_off();
+    TESSERA_ASSIGN(const bool more, stream_.next_line());
+    if (cut_off && !more && !members_.empty()) {
+      run_.warn("a log of NCCL's Inspector ends in the middle: its process was stopped");
+      return {};
+    }
+    const bool damaged = ++bad_lines_ > bad_lines_max || (!more && members_.empty());
+    return damaged ? why : Status();
   }
 
   void add(const InspectorRecord& record) {
@@ -214,22 +227,24 @@ class InspectorReader {
     ++calls_;
   }
 
-  /// Without times of their own, collectives end when they were written, one after the other.
+  /// Without times of their own, collectives end when they were written, or when the next begins.
   void find_times(std::vector<InspectorCall>& calls) {
-    const bool timed = std::all_of(calls.begin(), calls.end(),
-                                   [](const InspectorCall& call) { return call.begin > 0; });
-    if (timed) return;
-    run_.warn(
-        "logs of NCCL's Inspector have durations and no begins: collectives are shown one after "
-        "the other before the time when they were written (NCCL_INSPECTOR_DUMP_VERBOSE=1 tells "
-        "their times)");
+    const auto untimed = std::count_if(calls.begin(), calls.end(),
+                                       [](const InspectorCall& call) { return call.begin == 0; });
+    if (untimed == 0) return;
+    run_.warn_count(
+        "{} calls in logs of NCCL's Inspector have durations and no begins: they are shown one "
+        "after the other before the time when they were written (NCCL_INSPECTOR_DUMP_VERBOSE=1 "
+        "tells their times)",
+        untimed);
     std::stable_sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
       return std::pair(a.written, a.sequence) < std::pair(b.written, b.sequence);
     });
     Time next = 0;  // the begin of the one after it
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
       const Time end = next == 0 ? call->written : std::min(call->written, next);
-      call->begin = next = std::max<Time>(end - call->duration, 1);
+      if (call->begin == 0) call->begin = std::max<Time>(end - call->duration, 1);
+      next = call->begin;
     }
   }
 
@@ -292,7 +307,7 @@ class InspectorReader {
   ImportedRun& run_;
   std::string host_, version_ = "?";
   std::map<Key, InspectorMember> members_;
-  std::int64_t calls_ = 0;
+  std::int64_t calls_ = 0, bad_lines_ = 0;
 };
 
 }  // namespace

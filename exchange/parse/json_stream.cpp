@@ -27,10 +27,10 @@ Status JsonStream::fill() {
   filled_ -= at_;
   at_ = 0;
   if (filled_ == buffer_.size()) {
-    if (buffer_.size() >= size_max) {
+    if (buffer_.size() >= value_max_) {
       return source_.error(
           Code::out_of_memory,
-          fmt::format("a value at byte {} has more than {} MiB", offset(), size_max >> 20));
+          fmt::format("a value at byte {} has more than {} MiB", offset(), value_max_ >> 20));
     }
     buffer_.resize(2 * buffer_.size());
   }
@@ -48,6 +48,19 @@ Result<char> JsonStream::peek() {
     const char next = cursor.peek();
     at_ = static_cast<std::size_t>(cursor.at() - buffer_.data());
     if (next != 0 || ended_) return next;
+    TESSERA_TRY(fill());
+  }
+}
+
+Result<bool> JsonStream::next_line() {
+  while (true) {
+    const std::size_t end = rest().find('\n');
+    if (end != std::string_view::npos) {
+      at_ += end + 1;
+      return true;
+    }
+    at_ = filled_;
+    if (ended_) return false;
     TESSERA_TRY(fill());
   }
 }

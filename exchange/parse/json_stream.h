@@ -17,7 +17,9 @@ namespace tessera::exchange {
 
 class JsonStream {
  public:
-  explicit JsonStream(SourceFile& source) : source_(source), buffer_(first_size) {}
+  /// `value_max`: bytes of a value, at least a MiB.
+  explicit JsonStream(SourceFile& source, std::size_t value_max = std::size_t{64} << 20)
+      : source_(source), value_max_(value_max), buffer_(first_size) {}
 
   /// The next character that is no space; 0 at the end of the file.
   Result<char> peek();
@@ -26,9 +28,10 @@ class JsonStream {
 
   /// Calls `parse` (JsonCursor& -> bool) with one whole value; it is called again with more text if
   /// the value was not whole. Fails: corrupt (parse returned false, the file ends inside a value),
-  /// out_of_memory (a value of more than 64 MiB), and as the file.
+  /// out_of_memory (a value of more than `value_max`), and as the file.
   template <class Parse>
   Status value(Parse parse) {
+    cut_off_ = false;
     while (true) {
       JsonCursor cursor(rest());
       const bool good = parse(cursor);
@@ -70,6 +73,9 @@ class JsonStream {
     }
   }
 
+  /// Passes over the rest of the line; false: there is no further one. Fails: as the file.
+  Result<bool> next_line();
+
   /// Whether the last failure was the file's end.
   bool cut_off() const { return cut_off_; }
   /// Bytes of the content that were passed over.
@@ -77,7 +83,7 @@ class JsonStream {
   Status broken() const;
 
  private:
-  static constexpr std::size_t first_size = 1 << 20, size_max = 64 << 20;
+  static constexpr std::size_t first_size = 1 << 20;
 
   std::string_view rest() const { return {buffer_.data() + at_, filled_ - at_}; }
   Status fill();
@@ -85,6 +91,7 @@ class JsonStream {
   Status lacks_list(std::string_view name) const;
 
   SourceFile& source_;
+  const std::size_t value_max_;
   std::vector<char> buffer_;
   std::size_t at_ = 0, filled_ = 0;
   std::int64_t passed_ = 0;

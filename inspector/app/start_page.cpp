@@ -47,8 +47,9 @@ void draw_line(const Surface& ui, const std::string& key, const std::string& mea
   draw_text(ui.fonts.strong, at, ui.theme.text, fitted(key, std::min(keys, room)));
   ImGui::PopFont();
   const float wide = std::max(room - keys, 1.0F);
-  draw_wrapped(ui.fonts.body, {at.x + keys, at.y}, ui.theme.dim, meaning, wide);
-  ImGui::Dummy({1, wrapped_height(ui.fonts.body, meaning, wide) + ui.theme.px(2)});
+  const ImVec2 right{at.x + keys, at.y};
+  const float tall = draw_wrapped(ui.fonts.body, right, ui.theme.dim, meaning, wide);
+  ImGui::Dummy({1, tall + ui.theme.px(2)});
 }
 
 void draw_keys(const Surface& ui) {

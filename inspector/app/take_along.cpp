@@ -86,13 +86,13 @@ void TakeAlong::draw(Surface& ui, ViewState& state) {
   const float pad = ui.theme.px(10);
   const float width =
       std::min(text_width(ui.fonts.body, said_), std::max(screen.x - 4 * pad, 1.0F));
-  const float height = wrapped_height(ui.fonts.body, said_, width);
-  const ImVec2 at{std::floor((screen.x - width) / 2), std::floor(screen.y - height - 4 * pad)};
+  const WrappedText text(ui.fonts.body, said_, width);
+  const ImVec2 at{std::floor((screen.x - width) / 2),
+                  std::floor(screen.y - text.height() - 4 * pad)};
   ImDrawList* draw = ImGui::GetForegroundDrawList();
-  draw->AddRectFilled({at.x - pad, at.y - pad}, {at.x + width + pad, at.y + height + pad},
+  draw->AddRectFilled({at.x - pad, at.y - pad}, {at.x + width + pad, at.y + text.height() + pad},
                       ui.theme.field_active, ui.theme.px(4));
-  draw->AddText(ui.fonts.body, ui.fonts.body->FontSize, at, ui.theme.text, said_.c_str(), nullptr,
-                width);
+  text.draw(at, ui.theme.text, draw);
 }
 
 }  // namespace tessera::inspector

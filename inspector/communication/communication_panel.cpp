@@ -164,8 +164,9 @@ float CommunicationPanel::draw_head(Surface& ui, TraceModel& model, ViewState& s
                                              format_time(sought_.to))
                                : "");
   state.fields["communication"] = words;
-  draw_wrapped(ui.fonts.strong, {box.min.x + pad, y}, ui.theme.text, words, box.width() - 2 * pad);
-  y += wrapped_height(ui.fonts.strong, words, box.width() - 2 * pad) + ui.theme.px(8);
+  const ImVec2 head{box.min.x + pad, y};
+  y += draw_wrapped(ui.fonts.strong, head, ui.theme.text, words, box.width() - 2 * pad) +
+       ui.theme.px(8);
   draw_choices(ui, model, state, {box.min.x + pad, y});
   return ImGui::GetCursorScreenPos().y + ui.theme.px(10);
 }

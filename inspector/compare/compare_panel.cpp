@@ -85,8 +85,7 @@ void ComparePanel::find_out(TraceModel& model, ViewState& state, bool patient) {
 float ComparePanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {
   float y = box.min.y;
   const auto line = [&](ImFont* font, Colour colour, const std::string& words) {
-    draw_wrapped(font, {box.min.x, y}, colour, words, box.width());
-    y += wrapped_height(font, words, box.width()) + ui.theme.px(4);
+    y += draw_wrapped(font, {box.min.x, y}, colour, words, box.width()) + ui.theme.px(4);
   };
   const auto name_of_run = [](const TraceModel& run) {
     return fmt::format("{} ({})", run.run().name.empty() ? "run" : run.run().name,
@@ -290,8 +289,8 @@ float ComparePanel::draw_legends(const Surface& ui, const TraceModel& model, Vie
       "Below each pair of lanes: how long B takes, from blue ({:.0f} % less) over neutral to "
       "orange ({:.0f} % more); between outlines of memory: blue where B holds less, orange more",
       100 * full_colour, 100 * full_colour);
-  draw_wrapped(ui.fonts.small, {box.min.x, y}, ui.theme.dim, words, box.width());
-  return y + wrapped_height(ui.fonts.small, words, box.width()) + ui.theme.px(14);
+  return y + draw_wrapped(ui.fonts.small, {box.min.x, y}, ui.theme.dim, words, box.width()) +
+         ui.theme.px(14);
 }
 
 void ComparePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box& box) {

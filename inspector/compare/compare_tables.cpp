@@ -22,8 +22,7 @@ float ComparePanel::draw_causes(Surface& ui, ViewState& state, const Box& box) c
   const auto say = [&](ImFont* font, Colour colour, const std::string& words, float room) {
     // Lines stand beside those of the table.
     const float above = (ui.theme.row_px - font->FontSize) / 2;
-    draw_wrapped(font, {box.min.x, y + above}, colour, words, room);
-    return wrapped_height(font, words, room) + 2 * above;
+    return draw_wrapped(font, {box.min.x, y + above}, colour, words, room) + 2 * above;
   };
   if (!comparison_) {
     return y + say(ui.fonts.body, ui.theme.dim, "Comparing all steps of both runs …", wide);

@@ -205,9 +205,9 @@ void ConsolePanel::draw_answer(Surface& ui, TraceModel& model, ViewState& state,
   if (!refusal_.empty()) words = "⚠ " + refusal_;
   const bool alarm = failed || !refusal_.empty();
   state.fields["query"] = words;
-  draw_wrapped(ui.fonts.body, box.min, alarm ? ui.colours().fail : ui.theme.dim, words,
-               box.width());
-  const float top = box.min.y + wrapped_height(ui.fonts.body, words, box.width()) + ui.theme.px(8);
+  const Colour ink = alarm ? ui.colours().fail : ui.theme.dim;
+  const float head = draw_wrapped(ui.fonts.body, box.min, ink, words, box.width());
+  const float top = box.min.y + head + ui.theme.px(8);
   const std::size_t columns = std::min<std::size_t>(answer_.names.size(), columns_max);
   if (columns == 0 || box.max.y - top < ui.theme.row_px) return;
   ImGui::SetCursorScreenPos({box.min.x, top});

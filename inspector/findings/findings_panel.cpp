@@ -93,10 +93,10 @@ float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& 
   const bool roomy = beside > wide / 2;
   const float title_wide = roomy ? beside : wide;
   const std::string words = roomy ? finding.title : finding.title + " (" + cost + ")";
-  const float title = wrapped_height(ui.fonts.strong, words, title_wide);
-  const float evidence = wrapped_height(ui.fonts.body, finding.evidence, wide);
-  const float advice = wrapped_height(ui.fonts.body, finding.advice, wide);
-  const float height = 2 * pad + title + evidence + advice + 2 * line;
+  const WrappedText title(ui.fonts.strong, words, title_wide);
+  const WrappedText evidence(ui.fonts.body, finding.evidence, wide);
+  const WrappedText advice(ui.fonts.body, finding.advice, wide);
+  const float height = 2 * (pad + line) + title.height() + evidence.height() + advice.height();
   const Box card{box.min, {box.max.x, box.min.y + height}};
   const bool hovered = card.contains(ImGui::GetIO().MousePos) && ImGui::IsWindowHovered();
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -105,12 +105,12 @@ float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& 
   draw->AddRectFilled(card.min, {card.min.x + theme.px(4), card.max.y}, mark, theme.px(2));
   const float x = card.min.x + pad;
   float y = card.min.y + pad;
-  draw_wrapped(ui.fonts.strong, {x, y}, theme.text, words, title_wide);
+  title.draw({x, y}, theme.text);
   if (roomy) draw_text_right(ui.fonts.strong, {right, y}, theme.dim, cost);
-  y += title + line;
-  draw_wrapped(ui.fonts.body, {x, y}, theme.text, finding.evidence, wide);
-  y += evidence + line;
-  draw_wrapped(ui.fonts.body, {x, y}, theme.dim, finding.advice, wide);
+  y += title.height() + line;
+  evidence.draw({x, y}, theme.text);
+  y += evidence.height() + line;
+  advice.draw({x, y}, theme.dim);
   state.place(fmt::format("finding/{}", number), card.min, card.max);
   state.fields[fmt::format("finding/{}", number)] = finding.title;
   if (hovered && ImGui::IsMouseClicked(0)) open_finding(model, state, finding);
@@ -120,28 +120,27 @@ float FindingsPanel::draw_card(const Surface& ui, TraceModel& model, ViewState& 
 // What was looked for and not found, on a card; returns where it ends, below.
 float FindingsPanel::draw_searches(const Surface& ui,
                                    const std::vector<analysis::Finding>& findings, const Box& box) {
-  std::vector<std::string> lines;
+  const float pad = ui.theme.px(14), line = ui.theme.px(8);
+  const float wide = box.width() - 2 * pad;
+  std::vector<WrappedText> lines;
   for (const Search& search : searches) {
     const bool found = std::any_of(findings.begin(), findings.end(), [&](const auto& finding) {
       return finding.kind == search.kind;
     });
-    if (!found) lines.push_back(std::string("✓ ") + search.what);
+    if (!found) lines.emplace_back(ui.fonts.body, std::string("✓ ") + search.what, wide);
   }
   if (lines.empty()) return box.min.y;
-  const float pad = ui.theme.px(14), line = ui.theme.px(8);
-  const float wide = box.width() - 2 * pad;
-  const char* const head = "Looked for, and not found";
-  float height = 2 * pad + wrapped_height(ui.fonts.strong, head, wide);
-  for (const std::string& words : lines)
-    height += line + wrapped_height(ui.fonts.body, words, wide);
+  const WrappedText head(ui.fonts.strong, "Looked for, and not found", wide);
+  float height = 2 * pad + head.height();
+  for (const WrappedText& text : lines) height += line + text.height();
   const ImVec2 high{box.max.x, box.min.y + height};
   ImGui::GetWindowDrawList()->AddRectFilled(box.min, high, ui.theme.panel, ui.theme.px(4));
   ImVec2 at{box.min.x + pad, box.min.y + pad};
-  draw_wrapped(ui.fonts.strong, at, ui.theme.text, head, wide);
-  at.y += wrapped_height(ui.fonts.strong, head, wide) + line;
-  for (const std::string& words : lines) {
-    draw_wrapped(ui.fonts.body, at, ui.theme.dim, words, wide);
-    at.y += wrapped_height(ui.fonts.body, words, wide) + line;
+  head.draw(at, ui.theme.text);
+  at.y += head.height() + line;
+  for (const WrappedText& text : lines) {
+    text.draw(at, ui.theme.dim);
+    at.y += text.height() + line;
   }
   return high.y;
 }
@@ -156,8 +155,7 @@ void FindingsPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
   float y = at.y + pad;
   const float x = at.x + pad;
   const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
-    draw_wrapped(font, {x, y}, colour, words, wide);
-    y += wrapped_height(font, words, wide) + gap;
+    y += draw_wrapped(font, {x, y}, colour, words, wide) + gap;
   };
   if (found == nullptr) {
     say(ui.fonts.body, ui.theme.dim, "Looking at all ranks and steps …");

@@ -112,8 +112,7 @@ float HoldersPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                               const Box& box) const {
   float y = box.min.y;
   const auto say = [&](ImFont* font, Colour colour, const std::string& words) {
-    draw_wrapped(font, {box.min.x, y}, colour, words, box.width());
-    y += wrapped_height(font, words, box.width()) + ui.theme.px(6);
+    y += draw_wrapped(font, {box.min.x, y}, colour, words, box.width()) + ui.theme.px(6);
   };
   const auto moment = [&](Time time) {
     return format_moment(time, state.time.to() - state.time.from());

@@ -78,9 +78,9 @@ float draw_figures(const Surface& ui, TraceModel& model, ViewState& state,
     ImGui::PushFont(ui.fonts.body);
     draw_text(ui.fonts.body, {box.min.x, y}, ui.theme.dim, fitted(name, values));
     ImGui::PopFont();
-    draw_wrapped(ui.fonts.body, {box.min.x + values, y}, ui.theme.text, value, wide);
     state.fields[std::string("shortage/") + name] = value;
-    y += wrapped_height(ui.fonts.body, value, wide) + ui.theme.px(6);
+    y += draw_wrapped(ui.fonts.body, {box.min.x + values, y}, ui.theme.text, value, wide) +
+         ui.theme.px(6);
   };
   line("asked for", format_memory(s.request));
   line("room for", format_memory(s.capacity));

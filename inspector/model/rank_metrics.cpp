@@ -13,7 +13,7 @@ using analysis::Outlier;
 namespace {
 
 constexpr std::size_t large_table = 4'000'000;  // entries of 4 bytes
-constexpr int large_tables_kept = 2;
+constexpr int large_tables_kept = 2, large_tables_made = 3;
 
 }  // namespace
 
@@ -79,24 +79,49 @@ Result<std::optional<analysis::MetricTable>> RankMetrics::table_of_step(
   return std::optional(analysis::table_of(rows, metric));
 }
 
+// Steps are read once for several metrics: who asks for the outliers of one asks for others next.
+std::vector<Metric> RankMetrics::sought_with(Metric metric, bool wants_outliers) {
+  std::vector<Metric> sought{metric};
+  const auto of_steps = [](Metric m) { return static_cast<int>(m) < analysis::step_metric_count; };
+  for (int m = 0; m < analysis::step_metric_count && wants_outliers && of_steps(metric); ++m) {
+    const auto next = static_cast<Metric>(m);
+    const bool room = std::ssize(sought) < large_tables_made;
+    if (room && next != metric && !known(next).outliers && !known(next).failed) {
+      sought.push_back(next);
+    }
+  }
+  return sought;
+}
+
+Result<std::vector<RankMetrics::Found>> RankMetrics::seek(const analysis::Trace& trace,
+                                                          std::vector<Found> found,
+                                                          bool wants_outliers) {
+  std::vector<Metric> unread;
+  for (const Found& of : found) {
+    if (of.figures == nullptr) unread.push_back(of.metric);
+  }
+  TESSERA_ASSIGN(auto tables, analysis::tables_of(trace, unread));
+  auto table = tables.begin();
+  for (Found& of : found) {
+    if (of.figures == nullptr) {
+      of.figures = std::make_shared<const MetricFigures>(analysis::figures_of(std::move(*table++)));
+    }
+    if (wants_outliers) of.outliers = analysis::outliers(of.figures->table);
+  }
+  return found;
+}
+
 void RankMetrics::look(Metric metric, bool wants_outliers) {
   if (job_.valid()) {
     if (!waits()) return;
     job_.wait();
     take();
   }
-  sought_ = metric;
-  const auto seek = [&trace = trace_, metric, wants_outliers,
-                     figures = known(metric).figures]() -> Result<Found> {
-    Found found{figures, {}};
-    if (found.figures == nullptr) {
-      TESSERA_ASSIGN(auto table, analysis::table_of(trace, metric));
-      found.figures = std::make_shared<const MetricFigures>(analysis::figures_of(std::move(table)));
-    }
-    if (wants_outliers) found.outliers = analysis::outliers(found.figures->table);
-    return found;
-  };
-  job_ = std::async(waits() ? std::launch::deferred : std::launch::async, seek);
+  sought_ = sought_with(metric, wants_outliers);
+  std::vector<Found> found;
+  for (const Metric sought : sought_) found.push_back({sought, known(sought).figures, {}});
+  const auto launch = waits() ? std::launch::deferred : std::launch::async;
+  job_ = std::async(launch, seek, std::cref(trace_), std::move(found), wants_outliers);
   if (!waits()) return;
   job_.wait();
   take();
@@ -106,16 +131,18 @@ void RankMetrics::take() {
   constexpr std::chrono::seconds now{0};
   if (!job_.valid()) return;
   if (job_.wait_for(now) == std::future_status::timeout) return;
-  auto found = job_.get();
-  Known& of = known(sought_);
-  if (!found.ok()) {
-    of.failed = true;
-    fail(found.status());
+  auto all = job_.get();
+  if (!all.ok()) {
+    for (const Metric metric : sought_) known(metric).failed = true;
+    fail(all.status());
     return;
   }
-  of.figures = found->figures;
-  of.used = ++clock_;
-  if (found->outliers) of.outliers = std::move(found->outliers);
+  for (Found& found : *all) {
+    Known& of = known(found.metric);
+    of.figures = std::move(found.figures);
+    of.used = found.metric == sought_.front() ? ++clock_ : of.used;
+    if (found.outliers) of.outliers = std::move(found.outliers);
+  }
   evict();
 }
 

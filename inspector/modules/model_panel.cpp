@@ -206,8 +206,8 @@ float ModelPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state, co
   }
   if (model.crowded()) words += "; strips show single operations: zoom in for them";
   state.fields["model"] = words;
-  draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
-  const float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(6);
+  const float head = draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
+  const float y = box.min.y + head + ui.theme.px(6);
   ImGui::SetCursorScreenPos({box.min.x, y});
   if (tab_button(ui, state, "Show in the timeline", "model/timeline", false)) {
     const auto [begin, end] = model.step_range(model.step_at(moment));

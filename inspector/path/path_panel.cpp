@@ -113,8 +113,8 @@ float PathPanel::draw_head(Surface& ui, TraceModel& model, ViewState& state,
                            const CriticalPath& path, const Box& box) {
   const std::string words = summary_of(model, path);
   state.fields["path"] = words;
-  draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
-  float y = box.min.y + wrapped_height(ui.fonts.title, words, box.width()) + ui.theme.px(8);
+  const float tall = draw_wrapped(ui.fonts.title, box.min, ui.theme.text, words, box.width());
+  float y = box.min.y + tall + ui.theme.px(8);
   const auto show = [&](const char* label, const char* name, std::int32_t step) {
     if (!tab_button(ui, state, label, name, false)) return;
     const auto [begin, end] = model.step_range(step);
@@ -270,8 +270,7 @@ void PathPanel::draw(Surface& ui, TraceModel& model, ViewState& state, const Box
     y = draw_ribbon(ui, model, state, *path, {{x, y}, {right, box.max.y}});
     const std::string words =
         "If these took 10 % less time, and everything else as long as it did:";
-    draw_wrapped(ui.fonts.strong, {x, y}, ui.theme.text, words, right - x);
-    y += wrapped_height(ui.fonts.strong, words, right - x) + ui.theme.px(6);
+    y += draw_wrapped(ui.fonts.strong, {x, y}, ui.theme.text, words, right - x) + ui.theme.px(6);
     y = draw_tables(ui, model, state, *path, {{x, y}, {right, box.max.y}});
   }
   ImGui::SetCursorScreenPos({x, y});

@@ -67,14 +67,14 @@ void ClassList::draw(const Surface& ui, TraceModel& model, ViewState& state) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = std::max(ImGui::GetContentRegionAvail().x, 1.0F);
     const float left = 0.42F * width;  // as the list of ranks that stand out
-    const float height = wrapped_height(ui.fonts.body, words, width - left);
-    if (ImGui::Selectable("##class", false, 0, {0, height})) {
+    const WrappedText text(ui.fonts.body, words, width - left);
+    if (ImGui::Selectable("##class", false, 0, {0, text.height()})) {
       if (const auto rank = recorded_of(model, of)) state.open_rank(*rank);
     }
     ImGui::PushFont(ui.fonts.body);
     draw_text(ui.fonts.body, at, ui.theme.text, fitted(name, left - ui.theme.px(8)));
     ImGui::PopFont();
-    draw_wrapped(ui.fonts.body, {at.x + left, at.y}, ui.theme.dim, words, width - left);
+    text.draw({at.x + left, at.y}, ui.theme.dim);
     state.fields[fmt::format("overview/class/{}", k)] = name + ": " + words;
     ImGui::PopID();
   }

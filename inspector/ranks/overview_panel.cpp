@@ -208,12 +208,11 @@ void OverviewPanel::draw_findings(Surface& ui, TraceModel& model, ViewState& sta
     ImGui::PushID(static_cast<int>(k));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = std::max(ImGui::GetContentRegionAvail().x, 1.0F);
-    const std::string words = "⚠ " + finding.title;
-    const float height = wrapped_height(ui.fonts.body, words, width);
-    if (ImGui::Selectable("##finding", false, 0, {0, height})) state.panel = "findings";
+    const WrappedText text(ui.fonts.body, "⚠ " + finding.title, width);
+    if (ImGui::Selectable("##finding", false, 0, {0, text.height()})) state.panel = "findings";
     state.place(fmt::format("overview/finding/{}", k), ImGui::GetItemRectMin(),
                 ImGui::GetItemRectMax());
-    draw_wrapped(ui.fonts.body, at, ui.theme.text, words, width);
+    text.draw(at, ui.theme.text);
     state.fields[fmt::format("overview/finding/{}", k)] = finding.title;
     ImGui::PopID();
   }

@@ -133,6 +133,7 @@ void LanePainter::upload() {
 }
 
 void LanePainter::finish() {
+  labels_.clear();
   if (lanes_.empty()) return;
   upload();
   for (std::size_t row = 0; row < lanes_.size(); ++row) {
@@ -188,7 +189,7 @@ void LanePainter::draw_exposed(const Lane& lane, std::size_t index, Colour bar) 
   }
 }
 
-void LanePainter::draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar) {
+void LanePainter::add_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar) {
   const float pad = ui_->theme.px(4);
   const float room = x1 - x0 - 2 * pad;
   if (room < ui_->theme.px(8)) return;
@@ -196,7 +197,11 @@ void LanePainter::draw_label(const Lane& lane, std::size_t index, float x0, floa
   const std::string text = bar_text(model_->run(), model_->op(spans.op[index]), room);
   if (text.empty()) return;
   const float y = lane.y + (lane.height - ImGui::GetFontSize()) / 2;
-  draw_->AddText(ImVec2(std::floor(x0 + pad), std::floor(y)), text_on(bar), text.c_str());
+  labels_.push_back({{std::floor(x0 + pad), std::floor(y)}, text_on(bar), text});
+}
+
+void LanePainter::draw_labels() {
+  for (const Label& label : labels_) draw_text(ui_->fonts.small, label.at, label.ink, label.words);
 }
 
 void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
@@ -217,9 +222,9 @@ void LanePainter::draw_bar(const Lane& lane, std::size_t index) {
     const bool communication = model_->stream(lane.stream).role == StreamRole::communication;
     if (communication) draw_exposed(lane, index, colour);
     if (x1 - ready > ui_->theme.px(24)) {
-      draw_label(lane, index, ready, x1, colour);
+      add_label(lane, index, ready, x1, colour);
     } else {
-      draw_label(lane, index, x0, ready, mix(ui_->theme.panel, colour, faint_wait));
+      add_label(lane, index, x0, ready, mix(ui_->theme.panel, colour, faint_wait));
     }
   }
 }

@@ -5,6 +5,7 @@
 // one quad however many spans it holds.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "inspector/model/view_state.h"
@@ -22,8 +23,10 @@ class LanePainter {
   void lane(Rank rank, std::int32_t stream, float y, float height, bool detailed);
   /// The memory of a rank between `y` and `y + height`, if it has samples; false: it has none.
   bool memory(Rank rank, float y, float height);
-  /// Draws all lanes.
+  /// Draws all lanes, without their labels.
   void finish();
+  /// The labels, over all that was drawn since: lines that cross a bar leave its text readable.
+  void draw_labels();
 
   std::int64_t visited() const { return visited_; }
   /// The marks that the last frame drew.
@@ -38,6 +41,11 @@ class LanePainter {
     std::vector<LaneColumn> columns;
     std::vector<std::size_t> wide;
   };
+  struct Label {
+    ImVec2 at;
+    Colour ink;
+    std::string words;
+  };
   const SpanPyramid* pyramid_of(Rank rank, std::int32_t stream);
   void upload();
   Colour colour_of(const LaneColumn& column);
@@ -45,7 +53,7 @@ class LanePainter {
   void draw_wait(const Lane& lane, float x0, float x1, Colour colour);
   void draw_prefetches(const Lane& lane);
   void draw_exposed(const Lane& lane, std::size_t index, Colour bar);
-  void draw_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar);
+  void add_label(const Lane& lane, std::size_t index, float x0, float x1, Colour bar);
   float x_of(Time time) const { return state_->time.x_of(time, left_, width_); }
 
   Surface* ui_ = nullptr;
@@ -54,6 +62,7 @@ class LanePainter {
   ImDrawList* draw_ = nullptr;
   float left_ = 0, width_ = 0;
   std::vector<Lane> lanes_;
+  std::vector<Label> labels_;
   ImTextureID texture_ = nullptr;
   int texture_width_ = 0, texture_height_ = 0;
   std::int64_t visited_ = 0;

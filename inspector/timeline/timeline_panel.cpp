@@ -340,6 +340,7 @@ void TimelinePanel::draw(Surface& ui, TraceModel& model, ViewState& state, const
     }
     return std::optional<float>();
   });
+  painter_.draw_labels();
   draw_scrollbar(ui, rows);
   draw->PopClipRect();
   draw_problem_marks(ui, model, state, rows);

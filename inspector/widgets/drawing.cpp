@@ -65,15 +65,20 @@ std::string wrapped_lines(ImFont* font, const std::string& words, float width) {
   return lines;
 }
 
-void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width) {
-  ImGui::GetWindowDrawList()->AddText(
-      font, font->FontSize, ImVec2(std::floor(at.x), std::floor(at.y)), colour,
-      wrapped_lines(font, words, width).c_str(), nullptr, width + rounding_px);
+WrappedText::WrappedText(ImFont* font, const std::string& words, float width)
+    : font_(font), lines_(wrapped_lines(font, words, width)), width_(width + rounding_px) {
+  height_ = font->CalcTextSizeA(font->FontSize, 1e9F, width_, lines_.c_str()).y;
 }
 
-float wrapped_height(ImFont* font, const std::string& words, float width) {
-  const std::string lines = wrapped_lines(font, words, width);
-  return font->CalcTextSizeA(font->FontSize, 1e9F, width + rounding_px, lines.c_str()).y;
+void WrappedText::draw(ImVec2 at, ImU32 colour, ImDrawList* on) const {
+  on->AddText(font_, font_->FontSize, ImVec2(std::floor(at.x), std::floor(at.y)), colour,
+              lines_.c_str(), nullptr, width_);
+}
+
+float draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width) {
+  const WrappedText text(font, words, width);
+  text.draw(at, colour);
+  return text.height();
 }
 
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px) {

@@ -17,9 +17,20 @@ void draw_text_right(ImFont* font, ImVec2 at, ImU32 colour, const std::string& w
 /// `words` with line feeds in the place of spaces, so that lines fit into `width`; a number is not
 /// parted from its unit. A longer word is a line of its own.
 std::string wrapped_lines(ImFont* font, const std::string& words, float width);
-/// Text in lines of at most `width` px, and the height that it takes.
-void draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width);
-float wrapped_height(ImFont* font, const std::string& words, float width);
+/// Text in lines of at most `width` px, wrapped once for its height and for drawing it.
+class WrappedText {
+ public:
+  WrappedText(ImFont* font, const std::string& words, float width);
+  float height() const { return height_; }
+  void draw(ImVec2 at, ImU32 colour, ImDrawList* on = ImGui::GetWindowDrawList()) const;
+
+ private:
+  ImFont* font_;
+  std::string lines_;
+  float width_, height_;
+};
+/// Draws such a text; returns its height.
+float draw_wrapped(ImFont* font, ImVec2 at, ImU32 colour, const std::string& words, float width);
 /// A horizontal line of dashes.
 void draw_dashes(float x0, float x1, float y, ImU32 colour, float dash_px);
 /// A stroke of a hatching, one logical pixel wide, the same to the bit on all processors. REQUIRES:

@@ -2,6 +2,9 @@
 #include "cli/view/inspect_view.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/temporary_folder.h"
 
 namespace tessera::cli {
 
@@ -24,6 +27,19 @@ TEST_CASE("time ranges are milliseconds and become nanoseconds", "[cli]") {
     CAPTURE(text);
     CHECK_FALSE(parse_time_range(text).ok());
   }
+}
+
+TEST_CASE("a picture takes the place of pictures only", "[cli]") {
+  const test::TemporaryFolder folder;
+  const std::string trace = folder.path() + "/run.tessera", png = folder.path() + "/run.png";
+  std::ofstream(trace) << "SQLite format 3";
+  std::ofstream(png) << "\x89PNG\r\n\x1a\nIHDR";
+  CHECK(check_picture(trace).message() ==
+        "--screenshot " + trace + ": exists and is no PNG picture: choose another name");
+  CHECK(check_picture(png).ok());
+  CHECK(check_picture(folder.path() + "/new").ok());
+  CHECK(check_picture("/dev/stdout").ok());
+  CHECK_FALSE(check_picture("run.JPG").ok());
 }
 
 }  // namespace tessera::cli

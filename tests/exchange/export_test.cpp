@@ -186,6 +186,14 @@ TEST_CASE("every format has the spans of the trace, and their time", "[export]")
   CHECK(pickle.ends_with('.'));
 }
 
+TEST_CASE("every {rank} of a name is the rank", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  const Exported out = test::require_value(exchange::export_trace(
+      trace, folder.path("r{rank}-{rank}.json"), {.format = ExportFormat::chrome, .ranks = {5}}));
+  CHECK(out.files == std::vector{folder.path("r5-5.json")});
+}
+
 TEST_CASE("an exported profile is imported with the same collectives and kernels", "[export]") {
   const auto trace = example();
   const test::Imports folder;

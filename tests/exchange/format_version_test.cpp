@@ -42,6 +42,26 @@ std::string changed(const Imports& imports, const std::string& name, const std::
   return path;
 }
 
+TEST_CASE("packed and foreign files are refused with what to do, and none is read twice",
+          "[exchange]") {
+  const Imports imports;
+  const auto refusal = [&](const std::vector<std::string>& files) {
+    return imports.import(files).status().message();
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != text.npos;
+  };
+  CHECK(has(refusal({imports.file("a.xz", "\3757zXZ and so on")}), "packed by xz"));
+  CHECK(has(refusal({imports.file("a.zip", "PK\x03\x04 and so on")}), "a zip archive"));
+  const std::string tar = std::string(257, 'k') + "ustar  ";
+  CHECK(has(refusal({imports.file("a.tar", tar)}), "a tar archive"));
+  CHECK(has(refusal({imports.file("a.json", "\xFF\xFE{")}), "UTF-16"));
+  CHECK(has(refusal({imports.file("empty", "")}), "it is empty"));
+  CHECK(has(refusal({TESSERA_SOURCE_DIR "/traces/fused.tessera"}), "is a trace of Tessera"));
+  const std::string log = test::recorded("inspector.0.log");
+  CHECK(has(refusal({log, log}), "to be imported twice"));
+}
+
 /// Of an import: how often it and the trace that it made say `part`.
 std::pair<std::int64_t, std::int64_t> said(const Imports& imports, const std::string& path,
                                            const std::string& part) {

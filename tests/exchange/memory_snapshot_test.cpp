@@ -103,6 +103,29 @@ TEST_CASE("a list of segments alone, as older versions gave, is a snapshot", "[e
   CHECK(run.ranks()[0].memory[0].reserved == Bytes{2097152});
 }
 
+TEST_CASE("blocks of torch 2.0 are as large as their latest allocation, and named by it",
+          "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/segments.pickle";
+  const auto allocation = [](const std::string& size, const std::string& line) {
+    return "(dS'addr'\nI4096\nsS'real_size'\nI" + size +
+           "\nsS'frames'\n(l(dS'name'\nS'forward'\nsS'filename'\nS'model.py'\nsS'line'\nI" + line +
+           "\nsasa";
+  };
+  const std::string history = "sS'history'\n(l" + allocation("500", "31") + allocation("90", "7");
+  std::ofstream(path) << "(l(dS'device'\nI0\nsS'address'\nI4096\nsS'total_size'\nI2097152\ns"
+                         "S'stream'\nI0\nsS'segment_type'\nS'small'\nsS'blocks'\n"
+                         "(l(dS'size'\nI512\nsS'state'\nS'active_allocated'\n"
+                      << history << "sa(dS'size'\nI512\nsS'state'\nS'inactive'\n"
+                      << history << "sasa.";
+  ImportedRun run;
+  read_into(run, read_memory_snapshot, path);
+  REQUIRE(run.ranks()[0].memory.size() == 1);
+  CHECK(run.ranks()[0].memory[0].allocated == Bytes{500});
+  CHECK(run.text(run.ranks()[0].memory[0].name) == "forward (model.py:31)");
+  CHECK(run.warnings().back() == "left out: 3 allocations of blocks before the latest");
+}
+
 TEST_CASE("the rank of a file is that behind the word or the last number", "[exchange]") {
   CHECK(rank_of_file("nccl_trace_rank_3", true) == 3);
   CHECK(rank_of_file("rank12.pickle", false) == 12);

@@ -59,5 +59,44 @@ TEST_CASE("a record whose rank is no number is of no rank", "[exchange]") {
   CHECK(run.warnings().back() == "left out: 1 records of NCCL's Inspector that are no call");
 }
 
+/// The `sequence`th call, which begins at so many microseconds or does not say when; written at
+/// 1000.
+std::string call_line(int sequence, int begin) {
+  const std::string times =
+      begin > 0 ? R"(, "event_trace_ts": {"coll_start_ts": )" + std::to_string(begin) + "}" : "";
+  return R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 2}, "metadata": {)"
+         R"("inspector_output_format_version": "v4.0", "dump_timestamp_us": 1000},)"
+         R"( "coll_perf": {"coll": "AllReduce", "coll_sn": )" +
+         std::to_string(sequence) + R"(, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 50)" +
+         times + "}}";
+}
+
+TEST_CASE("calls that tell their times keep them where others do not", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/inspector.log";
+  std::ofstream(path) << call_line(1, 0) << '\n' << call_line(2, 700) << '\n' << call_line(3, 0);
+  ImportedRun run;
+  read_into(run, read_nccl_inspector, path);
+  std::vector<Time> begins;
+  for (const ImportedSpan& span : run.ranks()[0].spans) begins.push_back(span.begin / 1000);
+  CHECK(begins == std::vector<Time>{650, 700, 950});
+  CHECK(run.warnings()[0].starts_with("2 calls in logs of NCCL's Inspector have durations and no"));
+}
+
+TEST_CASE("a line that is no JSON is counted, and those behind it are read", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/inspector.log", good = call_line(1, 700);
+  for (const std::string& bad :
+       {good.substr(0, 60), good.substr(0, good.size() - 3), good.substr(0, good.size() - 9),
+        std::string("NCCL INFO"), std::string("[[["), std::string("\"")}) {
+    std::ofstream(path) << good << '\n' << bad << '\n' << call_line(2, 800) << '\n';
+    ImportedRun run;
+    read_into(run, read_nccl_inspector, path);
+    CAPTURE(bad);
+    CHECK(run.ranks()[0].spans.size() == 2);
+    CHECK(run.warnings().back() == "1 lines in logs of NCCL's Inspector are no JSON: left out");
+  }
+}
+
 }  // namespace
 }  // namespace tessera::exchange

@@ -219,6 +219,9 @@ TEST_CASE("a query reads and nothing else, and its mistakes are sentences", "[qu
   }
   CHECK(answer(query, "SELECT absent FROM op").find("no such column: absent") != std::string::npos);
   CHECK(answer(query, "SELECT 1; SELECT 2").find("more than one statement") != std::string::npos);
+  for (const char* sql : {"SELECT ?", "SELECT :rank", "SELECT id FROM op WHERE id = $1"}) {
+    CHECK(answer(query, sql).find("has a parameter") != std::string::npos);
+  }
   CHECK(answer(query, " ") == "The query is empty.");
   CHECK(answer(query, "SELECT 1;\n") == "1\n1\n");
 }

@@ -116,23 +116,25 @@ TEST_CASE("of steps that repeat one another the first is kept", "[storage][encod
 
 TEST_CASE("bytes that are no column are refused", "[storage][encoding]") {
   const std::vector<std::vector<std::uint8_t>> wrong = {
-      {},                        // nothing
-      {6, 0, 0},                 // an unknown form
-      {5, 3, 65, 0, 0},          // numbers of more than 64 bits
-      {5, 3, 8, 1},              // numbers that end early
-      {4, 2, 4, 2, 0, 0, 0},     // a period within a period
-      {4, 0, 0, 0, 0},           // a period of 0
-      {4, 4, 0, 0, 0},           // a period of the whole column
-      {4, 2},                    // a period alone
-      {2, 65, 0, 0},             // numbers of more than 64 bits
-      {2, 8, 1},                 // packed numbers that end early
-      {3, 6, 0, 2, 0, 2, 0, 2},  // three numbers instead of two
-      {3, 2, 4, 2},              // a number behind the last
-      {3, 1},                    // less than none
-      {0, 5},                    // one number instead of two
-      {1},                       // a constant without a number
-      {0, 5, 0x80},              // a number that does not end
-      {0, 5, 0x80, 0x00},        // a longer spelling of 0
+      {},                                                         // nothing
+      {6, 0, 0},                                                  // an unknown form
+      {5, 3, 65, 0, 0},                                           // numbers of more than 64 bits
+      {5, 3, 8, 1},                                               // numbers that end early
+      {4, 2, 4, 2, 0, 0, 0},                                      // a period within a period
+      {4, 0, 0, 0, 0},                                            // a period of 0
+      {4, 4, 0, 0, 0},                                            // a period of the whole column
+      {4, 2},                                                     // a period alone
+      {2, 65, 0, 0},                                              // numbers of more than 64 bits
+      {2, 8, 1},                                                  // packed numbers that end early
+      {3, 6, 0, 2, 0, 2, 0, 2},                                   // three numbers instead of two
+      {3, 2, 4, 2},                                               // a number behind the last
+      {3, 1},                                                     // less than none
+      {0, 5},                                                     // one number instead of two
+      {1},                                                        // a constant without a number
+      {0, 5, 0x80},                                               // a number that does not end
+      {0, 5, 0x80, 0x00},                                         // a longer spelling of 0
+      {0, 0x80, 0x00, 5, 5, 5, 5, 5, 5, 5},                       // the same before other numbers
+      {0, 0x81, 0x81, 0x81, 0x81, 0x81, 0x81, 0x81, 0x00, 5, 5},  // of 50 bits
       {1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02},        // 65 bits
       {1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01},  // 11 bytes
   };

@@ -28,7 +28,7 @@ TEST_CASE("no line begins with the unit of a number, and none is too long", "[in
       }
       // ImGui breaks none of them again.
       const auto count = 1 + std::count(lines.begin(), lines.end(), '\n');
-      CHECK(wrapped_height(ui.fonts.body, words, width) ==
+      CHECK(WrappedText(ui.fonts.body, words, width).height() ==
             Approx(static_cast<float>(count) * ui.fonts.body->FontSize));
     }
     CHECK(wrapped_lines(ui.fonts.body, "", 100).empty());

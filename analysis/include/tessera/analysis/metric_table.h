@@ -8,8 +8,11 @@
 //   MetricTable table(Metric::wait, /*ranks=*/2);
 //   table.add_step(std::vector<std::int64_t>{100, 120});
 //   table.at(/*step=*/0, /*rank=*/1);  // 120
+//   table.range(/*step=*/0).median;    // 110
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,6 +41,11 @@ enum class Metric : std::uint8_t {
 inline constexpr int step_metric_count = 7;  // the first ones: columns of `rank_step`, of all ranks
 inline constexpr int metric_count = 10;
 
+/// Of one step, over its ranks; the median as `analysis::median`.
+struct MetricRange {
+  std::int64_t low = 0, median = 0, high = 0;
+};
+
 class MetricTable {
  public:
   MetricTable() = default;
@@ -62,14 +70,21 @@ class MetricTable {
   /// REQUIRES of all: a step and a rank of the table.
   std::int64_t at(std::int32_t step, Rank rank) const {
     const std::size_t i = index(step, rank);
-    return wide_.empty() ? lowest_[static_cast<std::size_t>(step)] + std::int64_t{narrow_[i]}
+    return wide_.empty() ? ranges_[static_cast<std::size_t>(step)].low + std::int64_t{narrow_[i]}
                          : wide_[i];
+  }
+  const MetricRange& range(std::int32_t step) const {
+    return ranges_[static_cast<std::size_t>(step)];
   }
   bool known(std::int32_t step, Rank rank) const {
     return unknown_.empty() || index(step, rank) >= unknown_.size() || !unknown_[index(step, rank)];
   }
   /// All ranks of one step.
   std::vector<std::int64_t> step(std::int32_t step) const;
+  /// Calls use(rank, values) for each rank, ascending; `values`: those of all steps. A few ranks
+  /// are collected at a time, as neighbours of a step lie beside each other.
+  template <class F>
+  void for_each_rank(F use) const;
 
   // Differences count as shares of the median, or of this where that is less: a rank that waits
   // 20 us where others wait 10 us is not odd in a step of a second. 0: always of the median.
@@ -84,10 +99,28 @@ class MetricTable {
 
   Metric metric_ = Metric::step_time;
   std::int32_t ranks_ = 0, steps_ = 0;
-  std::vector<std::int64_t> lowest_;   // by step
+  std::vector<MetricRange> ranges_;    // by step
   std::vector<std::uint32_t> narrow_;  // [step * ranks + rank], above the lowest of the step
   std::vector<std::int64_t> wide_;     // or as they are
   std::vector<bool> unknown_;          // likewise, as far as there are any
 };
+
+template <class F>
+void MetricTable::for_each_rank(F use) const {
+  constexpr Rank at_once = 16;  // of 4 bytes: a cache line of each step
+  const auto length = static_cast<std::size_t>(steps_);
+  std::vector<std::int64_t> values(at_once * length);
+  for (Rank first = 0; first < ranks_; first += at_once) {
+    const Rank end = std::min(first + at_once, ranks_);
+    for (std::int32_t step = 0; step < steps_; ++step) {
+      std::size_t to = static_cast<std::size_t>(step);
+      for (Rank rank = first; rank < end; ++rank, to += length) values[to] = at(step, rank);
+    }
+    for (Rank rank = first; rank < end; ++rank) {
+      const std::size_t from = static_cast<std::size_t>(rank - first) * length;
+      use(rank, std::span<const std::int64_t>(values).subspan(from, length));
+    }
+  }
+}
 
 }  // namespace tessera::analysis

@@ -38,6 +38,8 @@ MetricTable table_of(const storage::RankSteps& steps, Metric metric);
 /// Reads a few steps at a time, so that it needs no more memory than the table takes. Fails: as
 /// `Trace::step_rows`, and the reader's lanes.
 Result<MetricTable> table_of(const Trace& trace, Metric metric);
+/// Those of several metrics, in their order: steps are read once for all of them.
+Result<std::vector<MetricTable>> tables_of(const Trace& trace, std::span<const Metric> metrics);
 
 /// One step over its ranks.
 struct Spread {

@@ -167,7 +167,7 @@ Status Trace::for_each_step(std::int32_t from, std::int32_t to, F use) const {
     pass(*steps_, from, to);
     return {};
   }
-  constexpr std::int32_t rows_at_once = 1 << 17;  // of 72 bytes
+  constexpr std::int32_t rows_at_once = 1 << 14;  // of 72 bytes: a cache holds them
   const std::int32_t steps_at_once = std::max(1, rows_at_once / std::max(1, rank_count()));
   for (std::int32_t step = from; step < to; step += steps_at_once) {
     const std::int32_t end = std::min(step + steps_at_once, to);
