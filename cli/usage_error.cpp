@@ -97,6 +97,11 @@ std::string said_by_library(const CLI::App& command, const CLI::ParseError& erro
   if (error.get_name() == "ArgumentMismatch") {
     return wrong_count(error.what());
   }
+  const auto words = names_of_commands(command);
+  if (error.get_name() == "RequiredError" && !words.empty()) {
+    return fmt::format("{} does nothing by itself: add {}", command.get_name(),
+                       fmt::join(words, ", "));
+  }
   return error.what();
 }
 
