@@ -242,6 +242,7 @@ TEST_CASE("clusters are listed, shown and checked", "[cli][cluster]") {
   check_refusal("cluster check wrong.json", "wrong.json: nam is unknown: did you mean 'name'?");
   check_refusal("cluster show nothing", "tessera cluster list names them");
   check_refusal("cluster", "cluster does nothing by itself: add list, show, check");
+  check_refusal("cluster show", "NAME is required");
 }
 
 }  // namespace tessera::test
