@@ -46,7 +46,7 @@ Result<std::vector<OpKind>> parse_operations(const std::vector<std::string>& nam
   std::vector<OpKind> found;
   for (const std::string& name : names) {
     if (name == "all") {
-      found.assign(kinds.begin(), kinds.end());
+      found.insert(found.end(), kinds.begin(), kinds.end());
       continue;
     }
     const auto kind =
@@ -63,6 +63,10 @@ Result<std::vector<OpKind>> parse_operations(const std::vector<std::string>& nam
         meant.empty()
             ? fmt::format("'{}' is no collective: choose {}", name, fmt::join(known, ", "))
             : fmt::format("'{}' is no collective: did you mean {}?", name, meant));
+  }
+  for (auto kind = found.begin(); kind != found.end(); ++kind) {
+    if (std::find(found.begin(), kind, *kind) == kind) continue;
+    return Status(Code::invalid_argument, fmt::format("'{}' is named twice", name_of(*kind)));
   }
   return found;
 }
@@ -102,6 +106,10 @@ Result<std::vector<Bytes>> parse_sizes(const std::string& text) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     TESSERA_ASSIGN(const Bytes size,
                    parse_size("--sizes", std::string_view(text).substr(begin, comma - begin)));
+    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--sizes: {} is there twice", short_size(size)));
+    }
     sizes.push_back(size);
     begin = comma + 1;
   }

@@ -24,13 +24,13 @@ Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::
   };
   if (text == "none") return std::vector<Rank>{};
   const std::string list = text == "all" ? fmt::format("0-{}", ranks - 1) : text;
-  std::vector<Rank> out;
+  std::vector<Rank> out, slow;
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     const std::string_view part = std::string_view(list).substr(at, comma - at);
     at = comma + 1;
-    if (part == "slowest" && !slowest.empty()) {
-      out.insert(out.end(), slowest.begin(), slowest.end());
+    if (part == "slowest" && !slowest.empty() && slow.empty()) {
+      slow = slowest;
       continue;
     }
     const std::size_t dash = part.find('-');
@@ -45,6 +45,10 @@ Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::
     if (last >= ranks) return bad(fmt::format("the run has only ranks 0 to {}", ranks - 1));
     for (Rank rank = first; rank <= last; ++rank) out.push_back(rank);
   }
+  std::sort(out.begin(), out.end());
+  const auto again = std::adjacent_find(out.begin(), out.end());
+  if (again != out.end()) return bad(fmt::format("rank {} is named twice", *again));
+  out.insert(out.end(), slow.begin(), slow.end());  // who may be among the others
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

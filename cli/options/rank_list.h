@@ -10,8 +10,8 @@
 
 namespace tessera::cli {
 
-/// Ascending, without repeats. All have to be there. The word "slowest" stands for `slowest`, if
-/// there are any. Fails: invalid_argument, naming `option`.
+/// Ascending. All have to be there, and none may be named twice. The word "slowest" stands for
+/// `slowest`, if there are any, named or not. Fails: invalid_argument, naming `option`.
 Result<std::vector<Rank>> parse_rank_list(const std::string& option, const std::string& text,
                                           Rank ranks, const std::vector<Rank>& slowest = {});
 

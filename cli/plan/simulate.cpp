@@ -95,6 +95,10 @@ Result<std::vector<Slow>> slow_ones(const std::string& flag, const char* what, W
       return Status(Code::invalid_argument, fmt::format("{} {}: choose a factor of {} to {}", flag,
                                                         text, slow_factor_min, slow_factor_max));
     }
+    if (one.factor == 1) {
+      return Status(Code::invalid_argument,
+                    fmt::format("{} {}: a factor of 1 changes nothing: leave it out", flag, text));
+    }
     if (std::any_of(slow.begin(), slow.end(), [&](const Slow& s) { return s.*who == one.*who; })) {
       return Status(Code::invalid_argument,
                     fmt::format("{} {}: {} {} is given twice", flag, text, what, one.*who));

@@ -89,6 +89,16 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
       return error(fmt::format("{} and --plan: the plan says it, leave {} out", option, option));
     }
   }
+  for (const auto& [option, names] : {std::pair("--class", &a.classes),
+                                      {"--force-leaf", &a.force_leaf},
+                                      {"--exclude", &a.exclude},
+                                      {"--ignore-modules", &a.ignored_modules},
+                                      {"--ignore-parameters", &a.ignored_parameters}}) {
+    for (auto name = names->begin(); name != names->end(); ++name) {
+      if (std::find(names->begin(), name, *name) == name) continue;
+      return error(fmt::format("{}: '{}' is named twice: leave one out", option, *name));
+    }
+  }
   if (!a.ignored_modules.empty() && !a.ignored_parameters.empty()) {
     return error("give --ignore-modules or --ignore-parameters, not both");
   }

@@ -123,8 +123,15 @@ template <>
 struct OptionForm<std::vector<std::string>> {
   static void describe(Option& about) { about.kind = OptionKind::list; }
   static OptionValue get(const std::vector<std::string>& value, const Option&) { return value; }
-  static Status set(std::vector<std::string>& value, const OptionValue& given, const Option&) {
-    return value = std::get<std::vector<std::string>>(given), Status();
+  static Status set(std::vector<std::string>& value, const OptionValue& given,
+                    const Option& about) {
+    value = std::get<std::vector<std::string>>(given);
+    for (auto name = value.begin(); name != value.end(); ++name) {
+      if (std::find(value.begin(), name, *name) == name) continue;
+      return Status(Code::invalid_argument,
+                    flag_of(about) + ": '" + *name + "' is named twice: leave one out");
+    }
+    return {};
   }
 };
 

@@ -27,6 +27,7 @@ Clock sealed(ClockPool::Shared<ClockData> clock) {
 
 TraceReplay::TraceReplay(Rank ranks)
     : ranks_(ranks),
+      everyone_(RankSet::all(ranks)),
       pool_(at(ranks)),
       begins_(at(ranks)),
       ends_(at(ranks)),
@@ -50,7 +51,8 @@ void TraceReplay::add(const TracedStream& added) {
   if (added.role == StreamRole::compute && !compute_.valid()) {
     compute_ = StreamId{static_cast<std::int32_t>(streams_.size())};
   }
-  streams_.push_back({added.role, pool_.same(0)});
+  const bool waits = added.role != StreamRole::compute && added.role != StreamRole::communication;
+  streams_.push_back({added.role, pool_.same(0), waits ? pool_.same(0) : nullptr});
 }
 
 const TraceReplay::Ended* TraceReplay::find(std::int32_t op) const {
@@ -70,19 +72,33 @@ Clock TraceReplay::where_it_holds(const TimedOp& op, std::span<const Time> times
   return sealed(std::move(clock));
 }
 
-// The end of the part of the gap before `begin` that was spent on a collective; the host caused the
-// rest.
-Clock TraceReplay::blocked_until(const TimedOp& op, const Clock& since, const Clock& begin) {
+// The latest end of collectives that `ops` are, or waited for before they copied; `since` if that
+// is later.
+Clock TraceReplay::collectives_of(const WaitedOps::Ids& ops, const RankSet& where,
+                                  const Clock& since) {
   auto until = pool_.take();
   until->times() = since->times();
-  for (const Ended* waited : ended_of(op.waits)) {
-    if (!waited->communication) continue;
-    op.where.for_each([&](Rank r) {
-      const Time end = std::min((*waited->clock)[at(r)], (*begin)[at(r)]);
-      until->times()[at(r)] = std::max(until->times()[at(r)], end);
+  for (const Ended* waited : ended_of(ops)) {
+    if (!waited->collectives) continue;
+    where.for_each([&](Rank r) {
+      until->times()[at(r)] = std::max(until->times()[at(r)], (*waited->collectives)[at(r)]);
     });
   }
   return sealed(std::move(until));
+}
+
+// The compute stream stands still between `begin` and `end`, first for collectives of `ops`; the
+// host, or a copy, caused what comes behind them.
+void TraceReplay::stand_still(const WaitedOps::Ids& ops, const RankSet& where, const Clock& begin,
+                              const Clock& end) {
+  auto until = pool_.take();
+  until->times() = collectives_of(ops, where, begin)->times();
+  for (std::size_t r = 0; r < until->times().size(); ++r) {
+    until->times()[r] = std::min(until->times()[r], (*end)[r]);
+  }
+  const Clock blocked = sealed(std::move(until));
+  account_gap(begin, blocked, true);
+  account_gap(blocked, end, false);
 }
 
 void TraceReplay::account_gap(const Clock& begin, const Clock& end, bool blocking) {
@@ -130,15 +146,15 @@ void TraceReplay::took(const TimedOp& op, TraceSink& sink) {
   const Clock begin = where_it_holds(op, begins_, own.clock);
   const Clock end = where_it_holds(op, ends_, begin);
   if (own.role == StreamRole::compute) {
-    const Clock blocked = blocked_until(op, own.clock, begin);
-    account_gap(own.clock, blocked, true);
-    account_gap(blocked, begin, false);
+    stand_still(op.waits, op.where, own.clock, begin);
+  } else if (own.role != StreamRole::communication) {
+    own.collectives = collectives_of(op.waits, op.where, own.collectives);
   }
   send_spans(op, begin, is_collective(op.kind) ? meet(op, begin, end) : begin, end, sink);
   own.clock = end;
   own.used = true;
   last_ops_.reset();
-  keep(op, {end, own.role == StreamRole::communication});
+  keep(op, {end, own.role == StreamRole::communication ? end : own.collectives});
 }
 
 // Ids ascend, and few of them are of waits and marks, so a table of all is as good as a search.
@@ -184,15 +200,13 @@ void TraceReplay::end_compute(const WaitedOps::Ids& waits) {
   Stream& own = stream(compute_);
   auto end = pool_.take();
   end->times() = own.clock->times();
-  bool blocking = false;
   for (const Ended* ended : ended_of(waits)) {
-    blocking |= ended->communication;
     for (std::size_t r = 0; r < end->times().size(); ++r) {
       end->times()[r] = std::max(end->times()[r], (*ended->clock)[r]);
     }
   }
   const Clock reached = sealed(std::move(end));
-  account_gap(own.clock, reached, blocking);
+  stand_still(waits, everyone_, own.clock, reached);
   own.clock = reached;
 }
 

@@ -36,18 +36,21 @@ class TraceReplay {
  private:
   struct Stream {
     StreamRole role = StreamRole::compute;
-    Clock clock;  // end of its last op
+    Clock clock;        // end of its last op
+    Clock collectives;  // end of those that its ops waited for; null: it computes or communicates
     bool used = false;
   };
   struct Ended {
-    Clock clock;  // null: of a wait or a mark, which take no time
-    bool communication = false;
+    Clock clock;             // null: of a wait or a mark, which take no time
+    Clock collectives = {};  // end of those that it is or waited for; null: it computes
   };
 
   Stream& stream(StreamId id) { return streams_[id.index()]; }
   const Ended* find(std::int32_t op) const;
   Clock where_it_holds(const TimedOp& op, std::span<const Time> times, const Clock& lowest);
-  Clock blocked_until(const TimedOp& op, const Clock& since, const Clock& begin);
+  Clock collectives_of(const WaitedOps::Ids& ops, const RankSet& where, const Clock& since);
+  void stand_still(const WaitedOps::Ids& ops, const RankSet& where, const Clock& begin,
+                   const Clock& end);
   Clock meet(const TimedOp& op, const Clock& begin, const Clock& end);
   /// Those of `ops` that are remembered. Valid until the next call.
   const std::vector<const Ended*>& ended_of(const WaitedOps::Ids& ops);
@@ -64,6 +67,7 @@ class TraceReplay {
   Time horizon(Rank rank) const;
 
   const Rank ranks_;
+  const RankSet everyone_;
   ClockPool pool_;
   std::vector<Stream> streams_;
   StreamId compute_;  // the first, whose end is a step's end

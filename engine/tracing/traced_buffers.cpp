@@ -5,19 +5,32 @@ namespace tessera {
 
 std::int32_t TracedBuffers::row_for(const Allocation& request, MemoryClass memory_class,
                                     TraceSink& sink) {
-  // Sizes of one name are few.
+  if (2 * (kinds_.size() + 1) > places_.size()) grow();
   const std::hash<std::string_view> hash;
+  // Sizes of one name are few.
   const std::size_t key = hash(request.name) ^ (3 * hash(request.cause.unit));
-  const auto [begin, end] = rows_.equal_range(key);
-  for (auto at = begin; at != end; ++at) {
-    if (kinds_[static_cast<std::size_t>(at->second)].is(request, memory_class)) return at->second;
+  std::size_t at = key & (places_.size() - 1);
+  for (; places_[at].row >= 0; at = (at + 1) & (places_.size() - 1)) {
+    const auto [known, row] = places_[at];
+    if (known == key && kinds_[static_cast<std::size_t>(row)].is(request, memory_class)) return row;
   }
   const auto row = static_cast<std::int32_t>(kinds_.size());
-  rows_.emplace(key, row);
+  places_[at] = {key, row};
   sink.buffer({row, request.name, request.cause.unit, memory_class, request.bytes});
   kinds_.push_back(
       {std::string(request.name), std::string(request.cause.unit), memory_class, request.bytes});
   return row;
+}
+
+void TracedBuffers::grow() {
+  std::vector<Place> old(places_.empty() ? 64 : 2 * places_.size());
+  std::swap(places_, old);
+  for (const Place& place : old) {
+    if (place.row < 0) continue;
+    std::size_t at = place.hash & (places_.size() - 1);
+    while (places_[at].row >= 0) at = (at + 1) & (places_.size() - 1);
+    places_[at] = place;
+  }
 }
 
 void TracedBuffers::add(BufferId id, const Allocation& request, TraceSink& sink) {

@@ -6,7 +6,7 @@
 // before, so most are found where they are expected.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,10 +48,17 @@ class TracedBuffers {
     }
   };
 
-  std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
+  // Of a table by the kinds' hashes.
+  struct Place {
+    std::size_t hash = 0;
+    std::int32_t row = -1;  // none
+  };
 
-  std::multimap<std::size_t, std::int32_t> rows_;  // by a hash of the kind
-  std::vector<Kind> kinds_;                        // by row
+  std::int32_t row_for(const Allocation& request, MemoryClass memory_class, TraceSink& sink);
+  void grow();
+
+  std::vector<Place> places_;  // as many as a power of two, at most half of them taken
+  std::vector<Kind> kinds_;    // by row
   std::int32_t last_ = -1;
   IdTable<BufferId, Live> live_;
 };

@@ -72,12 +72,15 @@ def read_collectives(folder):
 def predict(rows, simulator):
     key = lambda r: (r.operation, r.cluster, r.nodes, r.per_node)
     for (operation, cluster, nodes, per_node), same in groups(rows, key).items():
-        for begin in range(0, len(same), 32):
-            part = same[begin:begin + 32]
-            got = simulator.collective(operation, cluster, nodes, per_node,
-                                       [r.bytes for r in part])
-            for row, us in zip(part, got if isinstance(got, list) else ()):
-                row.predicted = us + row.host_us
+        sizes = sorted({row.bytes for row in same})  # several systems may have measured one
+        times = {}
+        for begin in range(0, len(sizes), 32):
+            part = sizes[begin:begin + 32]
+            got = simulator.collective(operation, cluster, nodes, per_node, part)
+            times.update(zip(part, got if isinstance(got, list) else ()))
+        for row in same:
+            if row.bytes in times:
+                row.predicted = times[row.bytes] + row.host_us
                 row.error = row.predicted / row.us - 1
 
 

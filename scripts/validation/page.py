@@ -18,8 +18,10 @@ NOTES = {
         "slow.",
     "fsdp_qlora, LoRA":
         "AnswerDotAI's benchmarks of March 2024. Nothing was fitted to these rows, nor to those of "
-        "QLoRA. Said as `fully_shard`: fsdp_qlora wraps every adapter apart, inside of blocks that "
-        "are units, so that FSDP1 gathers adapters one by one and reduces them alone.",
+        "QLoRA; paths of their own for the sockets of RTX A5000, and what a power limit leaves of "
+        "the RTX 6000 Ada and 3090, came after seeing them. Said as `fully_shard`: fsdp_qlora wraps "
+        "every adapter apart, inside of blocks that are units, so that FSDP1 gathers adapters one "
+        "by one and reduces them alone.",
     "LLaMA-Factory + DeepSpeed, single":
         "Checkpointed and with Liger's kernels, which its defaults and the table's title say.",
     "Megatron-Bridge, data parallel":

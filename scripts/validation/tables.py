@@ -182,7 +182,11 @@ def adapted(line):
     cluster = (CLUSTERS[line["gpu"]], {"gpus_per_node": gpus})
     if "x8/x8" in line["gpu"]:  # "an older motherboard and slow PCI lanes": 8 of PCIe 3
         cluster[1].update(intra_node={"bytes_per_s": 8e9, "shared_bytes_per_s": 5e9},
-                          host={"bytes_per_s": 8e9})
+                          host={"bytes_per_s": 8e9},
+                          # "power limited to 280W each", which leaves 95 % (Puget Systems, 2020)
+                          gpu={"matmul_efficiency": 0.95 * 0.98, "attention_efficiency": 0.95})
+    # Of these the table says "CPU+Activation Offload".
+    moved = ["--offload-activations", layers] if "A5000" in line["gpu"] and line["offload"] else []
     return Row(family=f"fsdp_qlora, {line['scheme'].split()[-1]}", system=line["gpu"],
                name=f"{line['model']}, {length} tokens, {gpus} {line['gpu']}, batch {batch}, "
                     f"{scheme}, {line['precision']}"
@@ -193,7 +197,7 @@ def adapted(line):
                         "rank=64,alpha=16,target=q_proj,k_proj,v_proj,gate_proj,up_proj,down_proj,"
                         "dropout=0.1" + base, "--max-grad-norm", 0.3, "--batch", batch, "--sequence-length", length,
                         "--checkpointing", "full"]
-               + (["--offload-params"] if line["offload"] else []))
+               + (["--offload-params"] if line["offload"] else []) + moved)
 
 
 def run(line):

@@ -36,7 +36,7 @@ void check_pairs(ObjectReader& reader) {
   needs("switch_gpus", "shared_bytes_per_s");
   needs("sockets_bytes_per_s", "shared_bytes_per_s");
   needs("sockets_bytes_per_s", "socket_gpus");
-  needs("socket_gpus", "sockets_bytes_per_s");
+  needs("socket_gpus", "shared_bytes_per_s");
 }
 
 // What only a network has.

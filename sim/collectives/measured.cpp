@@ -38,7 +38,9 @@ double queue(const Link& link, double members) {
   if (!(link.shared_bytes_per_s > 0) || members <= link.switch_gpus) return 1;
   const bool sockets = link.sockets_bytes_per_s > 0 && members > link.socket_gpus;
   const double path = sockets ? link.sockets_bytes_per_s : link.shared_bytes_per_s;
-  return std::max(1.0, members * link.bytes_per_s * link.efficiency / path);
+  const bool apart = !sockets && link.socket_gpus > 0;
+  const double sharing = apart ? std::min<double>(members, link.socket_gpus) : members;
+  return std::max(1.0, sharing * link.bytes_per_s * link.efficiency / path);
 }
 
 struct Steps {

@@ -69,18 +69,26 @@ void LockstepBackend::forget_events(EventId live) {
   if (options_.sink != nullptr) waited_.forget_before(live);
 }
 
+LockstepBackend::EventTime LockstepBackend::reached(StreamId id) const {
+  const StreamState& at = streams_[id.index()];
+  EventTime time{at.clock, at.pending, stream(id).role == StreamRole::communication, id};
+  if (at.collectives) time.also.push_back({at.collectives, true});
+  return time;
+}
+
+// A stream that hands on what it waited for, or copies it, says what of that was collectives.
 void LockstepBackend::wait_for(StreamState& waiting, const EventTime& event) {
-  auto add = [&](const Clock& clock) {
+  auto add = [&](const Clock& clock, bool communication) {
     // Streams that never run anything wait for the same clocks again and again.
     for (Pending& known : waiting.pending) {
       if (known.clock != clock) continue;
-      known.communication |= event.communication;
+      known.communication |= communication;
       return;
     }
-    waiting.pending.push_back({clock, event.communication});
+    waiting.pending.push_back({clock, communication});
   };
-  if (event.clock != waiting.clock) add(event.clock);
-  for (const Clock& clock : event.also) add(clock);
+  if (event.clock != waiting.clock) add(event.clock, event.communication);
+  for (const Pending& pending : event.also) add(pending.clock, pending.communication);
 }
 
 Clock LockstepBackend::join(const Clock& a, const Clock& b) {
@@ -97,13 +105,19 @@ Clock LockstepBackend::resolve(StreamId id) {
   StreamState& stream = state(id);
   if (stream.pending.empty()) return stream.clock;
   Clock start = stream.clock;
-  bool blocking = false;
+  Clock collectives = stream.collectives;
   for (const Pending& pending : stream.pending) {
     start = join(start, pending.clock);
-    blocking |= pending.communication;
+    if (!pending.communication) continue;
+    collectives = collectives ? join(collectives, pending.clock) : pending.clock;
   }
-  if (this->stream(id).role == StreamRole::compute && start != stream.clock) {
-    accounts_.gap(stream.clock, start, blocking);
+  if (this->stream(id).role == StreamRole::compute) {
+    // The host, or a copy, caused what comes behind the last collective.
+    const Clock until = collectives ? join(stream.clock, collectives) : stream.clock;
+    if (until != stream.clock) accounts_.gap(stream.clock, until, true);
+    if (start != until) accounts_.gap(until, start, false);
+  } else {
+    stream.collectives = collectives;
   }
   stream.clock = start;
   stream.pending.clear();
@@ -117,9 +131,8 @@ void LockstepBackend::collect_waits(const Op& op) {
   }
   const auto* wait = std::get_if<Wait>(&op.what);
   if (wait == nullptr || !wait->stream.valid() || wait->stream == op.stream) return;
-  const Clock other = resolve(wait->stream);
-  const bool communication = stream(wait->stream).role == StreamRole::communication;
-  wait_for(waiting, {other, {}, communication, wait->stream});
+  static_cast<void>(resolve(wait->stream));
+  wait_for(waiting, reached(wait->stream));
 }
 
 Jitter LockstepBackend::jitter_of(EventId event, Time duration) const {
@@ -277,11 +290,8 @@ void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& cost
   collect_waits(op);
   if (options_.sink != nullptr) waited_.wait(op);
   StreamState& stream = state(op.stream);
-  const bool communication = this->stream(op.stream).role == StreamRole::communication;
   if (std::holds_alternative<Wait>(op.what) || std::holds_alternative<Mark>(op.what)) {
-    EventTime time{stream.clock, {}, communication, op.stream};
-    for (const Pending& pending : stream.pending) time.also.push_back(pending.clock);
-    events_.push_back(std::move(time));
+    events_.push_back(reached(op.stream));
     if (options_.sink != nullptr) waited_.record(op, event);
     return;
   }
@@ -297,7 +307,7 @@ void LockstepBackend::carry_out(const Op& op, EventId event, const OpCosts& cost
   stream.clock = timing.end;
   host_.under_way(op, timing.end);
   occupy_thread(timing.end);
-  events_.push_back({timing.end, {}, communication, op.stream});
+  events_.push_back(reached(op.stream));
   if (options_.sink != nullptr) waited_.record(op, event);
   op_ranks_ += op.where.count();
   forget_events(live);
@@ -313,7 +323,7 @@ void LockstepBackend::awaited(EventId event) {
   const EventTime* time = find(event);
   if (time == nullptr) return;
   host_.wait(time->clock, pool_);
-  for (const Clock& clock : time->also) host_.wait(clock, pool_);
+  for (const Pending& pending : time->also) host_.wait(pending.clock, pool_);
   // What the host submits from now on cannot start earlier.
   for (StreamState& stream : streams_) wait_for(stream, *time);
   if (options_.sink != nullptr) waited_.host_wait(event);

@@ -51,13 +51,14 @@ class LockstepBackend final : public LockstepRuntime {
     bool communication;
   };
   struct StreamState {
-    Clock clock;  // end of its last op
+    Clock clock;  // end of its last op, and of what it waited for since
     std::vector<Pending> pending;
+    Clock collectives;  // end of those that it waited for; null: of none, or it computes
   };
   // When an event happens: the latest of `clock` and `also`.
   struct EventTime {
     Clock clock;
-    std::vector<Clock> also;
+    std::vector<Pending> also;
     bool communication;
     StreamId stream;  // of its op
   };
@@ -115,7 +116,8 @@ class LockstepBackend final : public LockstepRuntime {
   EventId if_live(EventId event) const;
 
   // Timing.
-  void wait_for(StreamState& waiting, const EventTime& event);
+  EventTime reached(StreamId stream) const;  // when it has come to what it does next
+  static void wait_for(StreamState& waiting, const EventTime& event);
   void collect_waits(const Op& op);
   Clock resolve(StreamId stream);  // the stream's clock once it has waited
   Clock join(const Clock& a, const Clock& b);
@@ -167,6 +169,10 @@ class LockstepBackend final : public LockstepRuntime {
   WaitedOps waited_;  // kept for the trace only
   StepAccounts accounts_;
   TracedBuffers traced_;
+  struct {
+    std::vector<Rank> ranks;
+    std::vector<Time> begin, ready, end;
+  } spans_;  // of the operation that is told
   MemoryTimeline memory_;
   NumericStore numbers_;
   std::int32_t step_ = 0;

@@ -64,8 +64,9 @@ void LockstepBackend::trace_op(const Op& op, EventId event) {
 void LockstepBackend::trace_spans(const Op& op, EventId event, const Timing& timing) {
   if (options_.sink == nullptr || memory_.ranks().empty()) return;
   const CommunicatorId id = communicator_of(op);
-  std::vector<Rank> ranks;
-  std::vector<Time> begin, ready, end;
+  auto& [ranks, begin, ready, end] = spans_;
+  ranks.clear();
+  for (auto* times : {&begin, &ready, &end}) times->clear();
   for (Rank rank : memory_.ranks()) {
     if (!op.where.contains(rank)) continue;
     const auto r = static_cast<std::size_t>(rank);
@@ -226,8 +227,8 @@ Time LockstepBackend::time_at(const EventTime* event, Rank rank) const {
     return earliest([&](StreamId stream) { return next_begin(stream, rank); });
   }
   Time time = (*event->clock)[static_cast<std::size_t>(rank)];
-  for (const Clock& clock : event->also) {
-    time = std::max(time, (*clock)[static_cast<std::size_t>(rank)]);
+  for (const Pending& pending : event->also) {
+    time = std::max(time, (*pending.clock)[static_cast<std::size_t>(rank)]);
   }
   return time;
 }

@@ -118,6 +118,8 @@ TEST_CASE("ranks and clusters that do not exist are refused", "[cli]") {
   check_refused(simulate_tiny + "--slow-rank 3:2 --slow-rank 3:1.5", "RANK 3 is given twice");
   check_refused(simulate_tiny + "--slow-link 0:2 --slow-link 0:2", "NODE 0 is given twice");
   check_refused(simulate_tiny + "--slow-link 0", "give NODE:FACTOR");
+  check_refused(simulate_tiny + "--slow-link 0:1", "a factor of 1 changes nothing");
+  check_refused(simulate_tiny + "--slow-rank 3:1.0", "a factor of 1 changes nothing");
   check_refused(simulate_tiny + "--slow-link 0:0", "choose a factor of 0.01 to 1000");
   check_refused(simulate_tiny + "--slow-link 1:2", "nodes are 0 to 0");
   check_refused(simulate_tiny + "--record-ranks 5-2", "--record-ranks 5-2");

@@ -141,6 +141,13 @@ TEST_CASE("nothing was validated with another version of NCCL than the cluster's
   CHECK(sure("2.19").find("its cluster is dgx-h100 as shipped") != std::string::npos);
 }
 
+TEST_CASE("sizes and collectives are named once", "[cli][collective]") {
+  check_refusal("collective all_reduce --sizes 1M,1024K", "--sizes: 1M is there twice");
+  check_refusal("collective all_gather all_gather", "'all_gather' is named twice");
+  check_refusal("collective all_gather all", "'all_gather' is named twice");
+  check_refusal("collective all all_gather", "'all_gather' is named twice");
+}
+
 TEST_CASE("sizes are written as people do", "[collective]") {
   CHECK(cli::short_size(Bytes{32 << 10}) == "32K");
   CHECK(cli::short_size(Bytes{1000}) == "1000");
@@ -234,7 +241,8 @@ TEST_CASE("clusters are listed, shown and checked", "[cli][cluster]") {
   std::ofstream(run_folder() + "wrong.json") << R"({"tessera_cluster": 1, "nam": "x"})";
   check_refusal("cluster check wrong.json", "wrong.json: nam is unknown: did you mean 'name'?");
   check_refusal("cluster show nothing", "tessera cluster list names them");
-  check_refusal("cluster", "subcommand is required");
+  check_refusal("cluster", "cluster does nothing by itself: add list, show, check");
+  check_refusal("cluster show", "NAME is required");
 }
 
 }  // namespace tessera::test

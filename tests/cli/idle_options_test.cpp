@@ -37,6 +37,12 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
              "process_groups: ranks 4-7 are in no group and would do nothing");
   check_idle("--no-dropout --lora rank=4,dropout=0.1", "--lora dropout means nothing where");
   check_idle("--recompute norm,norm", "--recompute 'norm': named twice");
+  for (const std::string option : {"--units", "--ignore-modules", "--ignore-parameters",
+                                   "--scheme zero3 --leaf-modules", "--checkpoint-blocks"}) {
+    check_idle(option + " h.0,h.1,h.0",
+               option.substr(option.rfind("--")) + ": 'h.0' is named twice: leave one out");
+  }
+  check_idle("--record-ranks 0-3,2", "--record-ranks 0-3,2: rank 2 is named twice");
   check_idle("--max-grad-norm 1e-300", "max_grad_norm: what is so near to 0 would be taken as 0");
   check_idle("--matmul-dtype bf16 --param-dtype float32", "--matmul-dtype bf16 means nothing");
   check_idle("--scheme full_shard --keep-low-precision-grads",
@@ -74,6 +80,13 @@ TEST_CASE("options of schemes that a model has no use for are named", "[cli]") {
             .find("module_granularity 100: no module has so few elements per module "
                   "in it, so none is gathered as a whole; the fewest are ") != std::string::npos);
   CHECK(said(sizes + "1000000").find("module_granularity") == std::string::npos);
+  const std::string leaves = said("--scheme zero3 --leaf-modules h.0,h.0.mlp,ln_f,GPT2Block");
+  for (const std::string name : {"h.0.mlp", "ln_f"}) {
+    CHECK(leaves.find("leaf_modules " + name + ": what it names has no modules in it") !=
+          std::string::npos);
+  }
+  CHECK(leaves.find("leaf_modules h.0:") == std::string::npos);
+  CHECK(leaves.find("leaf_modules GPT2Block:") == std::string::npos);
   for (const std::string scheme : {"replicate", "sharded_data_parallel"}) {
     CAPTURE(scheme);
     CHECK(said("--scheme " + scheme + " --no-broadcast-buffers")

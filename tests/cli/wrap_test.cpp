@@ -166,6 +166,8 @@ TEST_CASE("wrap: requests that make no sense are refused", "[cli][wrap]") {
   check_refused(tiny + " --layout rows", "--layout");
   check_refused(tiny + " --ranks 0", "--ranks: '0' is out of range");
   check_refused(tiny + " --dtype int8", "--dtype");
+  check_refused(tiny + " --ignore-modules a,a", "--ignore-modules: 'a' is named twice");
+  check_refused(tiny + " --policy class --class Linear,Linear", "--class: 'Linear' is named twice");
 }
 
 }  // namespace tessera::test

@@ -168,7 +168,7 @@ TEST_CASE("numbers of a cluster that contradict each other are refused", "[clust
             .find("intra_node.sockets_bytes_per_s does nothing without shared_bytes_per_s") !=
         std::string::npos);
   CHECK(complaint_of("intra_node", "socket_gpus", 4)
-            .find("intra_node.socket_gpus does nothing without sockets_bytes_per_s") !=
+            .find("intra_node.socket_gpus does nothing without shared_bytes_per_s") !=
         std::string::npos);
   CHECK(complaint_of("intra_node", "tree_ns", 2)
             .find("intra_node.tree_ns is of trees between nodes") != std::string::npos);

@@ -24,7 +24,8 @@ struct VectorSink final : TraceSink {
 
   TraceRun run;
   std::vector<StreamRole> streams;
-  std::map<std::int32_t, TraceOp> ops;  // string_views are dropped
+  std::map<std::int32_t, TraceOp> ops;                      // string_views are dropped
+  std::map<std::int32_t, std::vector<std::int32_t>> after;  // of ops
   std::vector<std::string> labels;
   std::vector<SpanRow> span_rows;
   std::vector<std::string> buffers;  // "0 full of layer, 64"
@@ -43,6 +44,7 @@ struct VectorSink final : TraceSink {
     labels.emplace_back(o.label);
     TraceOp copy = o;
     copy.unit = copy.module = copy.label = copy.algorithm = {};
+    after[o.id].assign(o.after.begin(), o.after.end());
     copy.after = {};
     ops.emplace(o.id, copy);
   }

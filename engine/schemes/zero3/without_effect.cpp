@@ -95,6 +95,12 @@ std::vector<std::string> without_effect(const Zero3Parts& parts) {
   }
   all.push_back(idle_prefetch(parts.facts.options));
   all.push_back(idle_granularity(parts));
+  for (const std::string& name : parts.leaves.idle()) {
+    all.push_back(fmt::format(
+        "leaf_modules {}: what it names has no modules in it, or lies in another leaf module, so "
+        "it is gathered as without",
+        name));
+  }
   std::erase(all, "");
   return all;
 }

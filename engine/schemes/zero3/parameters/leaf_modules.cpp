@@ -61,7 +61,7 @@ Status LeafModules::find(const std::vector<std::string>& names, Numel granularit
   const std::vector<Numel> grain = granularity > Numel{0} ? grains(model_) : std::vector<Numel>{};
   finest_ = grain.empty() ? Numel{} : *std::min_element(grain.begin(), grain.end());
   const std::size_t modules = model_.modules.size();
-  std::vector<bool> named(names.size(), false);
+  std::vector<bool> named(names.size(), false), acts(names.size(), false);
   leaf_.assign(modules, false);
   around_.clear();
   for (std::size_t m = 0; m < modules; ++m) {
@@ -70,11 +70,16 @@ Status LeafModules::find(const std::vector<std::string>& names, Numel granularit
     for (std::size_t k = 0; k < named.size(); ++k) {
       if (!is_named(module, names[k])) continue;
       named[k] = true;
+      if (!covered && !module.children.empty()) acts[k] = true;
       leaf_[m] = !covered;
     }
     if (!grain.empty() && grain[m] <= granularity) leaf_[m] = !covered;
     const ModuleId self{static_cast<std::int32_t>(m)};
     around_.push_back(covered ? around(module.parent) : self);
+  }
+  idle_.clear();
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    if (!acts[k]) idle_.push_back(names[k]);
   }
   const auto missing = std::find(named.begin(), named.end(), false);
   if (missing == named.end()) return {};

@@ -24,6 +24,9 @@ class LeafModules {
   Status find(const std::vector<std::string>& names, Numel granularity = {});
   /// Where a granularity was given: the fewest elements per module that any module has.
   Numel finest() const { return finest_; }
+  /// Names of modules that have no others in them, or lie in another leaf module, so that nothing
+  /// changes.
+  const std::vector<std::string>& idle() const { return idle_; }
 
   bool is_leaf(ModuleId module) const { return leaf_[index(module)]; }
   /// The leaf module around it, or itself.
@@ -45,6 +48,7 @@ class LeafModules {
 
   const Model& model_;
   Numel finest_{};
+  std::vector<std::string> idle_;
   // By ModuleId.
   std::vector<ModuleId> around_;
   std::vector<bool> leaf_;

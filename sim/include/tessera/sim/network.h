@@ -31,10 +31,10 @@ struct Link {
   // network: what the channels of one collective carry out of a node together, at most.
   double shared_bytes_per_s = 0;  // 0: no path is shared
   Index switch_gpus = 1;
-  // Of nodes with several sockets: where more than `socket_gpus` take part, all share the path
-  // between sockets instead.
-  double sockets_bytes_per_s = 0;  // 0: as fast as within one
-  Index socket_gpus = 1;
+  // Of nodes with several sockets: `socket_gpus` share the path of each. Where more take part, all
+  // share the path between sockets instead, if its rate is given.
+  double sockets_bytes_per_s = 0;  // 0: faster than within one
+  Index socket_gpus = 0;           // 0: all are on one
   // Of a network: within a pod every node has its full rate, out of it a share.
   double oversubscription = 1;
   Index nodes_per_pod = 0;  // 0: all nodes are one pod
