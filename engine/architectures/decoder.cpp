@@ -329,6 +329,11 @@ Result<Model> decoder_model(const Family& family, const std::string& suffix, Jso
   TESSERA_TRY(config.status());
   TESSERA_ASSIGN(Model model, build_decoder(b, name, dtype, config.source()));
   warn_of_key_value_heads(config, b, model);
+  if (const auto idle = std::count(b.idle.which.begin(), b.idle.which.end(), true); idle > 0) {
+    add_note(model, fmt::format("{} of {} blocks attend to images alone: texts pass them by, and "
+                                "they cost memory and no time",
+                                idle, b.sizes.layers));
+  }
   if (is_among(family.model_type, fused_if_asked)) {
     add_note(model, fused_if_asked_note(family.model_type, b.attention.heads));
   }

@@ -265,7 +265,12 @@ std::int64_t labels_of(JsonReader& config) {
     }
     labels = static_cast<std::int64_t>(names.size());
   }
+  const std::int64_t named = labels;
   labels = config.integer("num_labels", 1, labels);
+  if (config.has("id2label") && labels != named) {
+    config.fail("num_labels",
+                fmt::format("is {}, but id2label names {}: leave one out", labels, named));
+  }
   if (labels <= most) return labels;
   config.fail("num_labels", fmt::format("is {}, more than {}", labels, most));
   return 2;

@@ -59,12 +59,13 @@ void read_stages(JsonReader& config, std::int64_t width, std::int64_t side, doub
   if (!config.status().ok()) return;
   for (std::size_t k = 0; k < depths.size(); ++k) {
     SwinStage stage{.width = width, .depth = depths[k], .heads = heads[k], .side = side};
-    stage.inner = static_cast<std::int64_t>(ratio * static_cast<double>(width));
-    if (width > most_width || stage.inner < 1 || stage.inner > most_width) {
+    const double inner = ratio * static_cast<double>(width);
+    if (width > most_width || inner < 1 || inner > static_cast<double>(most_width)) {
       return config.fail("embed_dim", fmt::format("and mlp_ratio give stage {} a width of {} and "
                                                   "an MLP of {}",
-                                                  k + 1, width, stage.inner));
+                                                  k + 1, width, inner));
     }
+    stage.inner = static_cast<std::int64_t>(inner);
     if (width % stage.heads != 0) {
       return config.fail("num_heads", fmt::format("{} do not divide the width {} of stage {}",
                                                   stage.heads, width, k + 1));

@@ -151,6 +151,10 @@ TEST_CASE("a configuration of weights that fit nowhere, or that are not built, i
         {R"({"model_type": "swin", "window_size": 8})", "more than the 7 x 7 patches of stage 4"},
         {R"({"model_type": "swin", "hidden_size": 96})", "must be 768"},
         {R"({"model_type": "switch_transformers", "tie_word_embeddings": false})", "one table"},
+        {R"({"model_type": "swin", "mlp_ratio": 1e300})", "an MLP of 9.6e+301"},
+        {R"({"architectures": ["LlamaForSequenceClassification"], "num_labels": 5,
+             "id2label": {"0": "a"}})",
+         "is 5, but id2label names 1"},
         {R"({"model_type": "longt5", "encoder_attention_type": "global"})", "must be local or"},
         {R"({"model_type": "t5gemma", "encoder": {"hiden_size": 64}})", "did you mean"},
         {R"({"model_type": "t5gemma", "encoder": {"model_type": "gemma2"}})", "t5_gemma_module"},
@@ -273,6 +277,7 @@ TEST_CASE("blocks that attend to images are there, and texts pass them by", "[mo
   for (const ModuleId id : model.forward) {
     CHECK_FALSE(model.module(id).path.starts_with("model.layers.3."));
   }
+  CHECK(model.cost_note.find("1 of 5 blocks attend to images alone") == 0);
 }
 
 TEST_CASE("a window of LED may be listed for each block, as it was published", "[model]") {
