@@ -240,7 +240,8 @@ TEST_CASE("what a tokenizer's files say and nobody follows is named once", "[cli
   write("cut/tokenizer.json",
         R"({"version": "1.0", "truncation": {"max_length": 4}, "padding": {"length": 4},
             "post_processor": {"type": "ByteLevel", "speed": 1}, "model": {"type": "BPE",
-            "merges": [], "unk_token": "a", "vocab": {"a": 0, "b": 1}}})");
+            "merges": [], "unk_token": "?", "vocab": {"?": 0, "a": 1, "t": 2, "o": 3, " ": 4,
+            "r": 5, "i": 6, "n": 7, "s": 8, "e": 9, "l": 10, "g": 11, ".": 12}}})");
   write("cut/tokenizer_config.json", R"({"add_bos_token": true, "add_eos_token": false})");
   const std::string warnings =
       "tessera: warning: cut/tokenizer.json: truncation and padding are not followed: a text "
