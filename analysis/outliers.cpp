@@ -49,19 +49,18 @@ class Distances {
  public:
   explicit Distances(const MetricTable& table) : table_(table) {
     for (std::int32_t step = 0; step < table.steps(); ++step) {
-      const double unit = std::max(static_cast<double>(table.range(step).median), table.unit);
-      per_unit_.push_back(unit > 0 ? 1 / unit : 0);
+      units_.push_back(std::max(static_cast<double>(table.range(step).median), table.unit));
     }
   }
 
   double share(std::int32_t step, std::int64_t value) const {
-    return static_cast<double>(value - table_.range(step).median) *
-           per_unit_[static_cast<std::size_t>(step)];
+    const double unit = units_[static_cast<std::size_t>(step)];
+    return unit > 0 ? static_cast<double>(value - table_.range(step).median) / unit : 0;
   }
 
  private:
   const MetricTable& table_;
-  std::vector<double> per_unit_;  // by step
+  std::vector<double> units_;  // by step
 };
 
 // Of many values every n-th: the deviation of a million is as good as that of all.
