@@ -88,7 +88,7 @@ TEST_CASE("a line that is no JSON is counted, and those behind it are read", "[e
   const std::string path = folder.path() + "/inspector.log", good = call_line(1, 700);
   for (const std::string& bad :
        {good.substr(0, 60), good.substr(0, good.size() - 3), good.substr(0, good.size() - 9),
-        std::string("NCCL INFO"), std::string("[[["), std::string("\"")}) {
+        std::string("NCCL INFO"), std::string(R"({"a": [)"), std::string("\"")}) {
     std::ofstream(path) << good << '\n' << bad << '\n' << call_line(2, 800) << '\n';
     ImportedRun run;
     read_into(run, read_nccl_inspector, path);
