@@ -74,7 +74,13 @@ Result<std::vector<std::string>> list_of(const GivenFlags& given, const Option& 
   const auto found = given.find(flag_of(option));
   if (found == given.end()) return std::vector<std::string>{};
   TESSERA_ASSIGN(const OptionValue value, parse_option(option, found->second));
-  return std::get<std::vector<std::string>>(value);
+  const auto& names = std::get<std::vector<std::string>>(value);
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) == name) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: '{}' is named twice: leave one out", flag_of(option), *name));
+  }
+  return names;
 }
 
 Result<WrapPlan> plan_wrapping_of(const std::string& wrap_class, std::vector<std::string> units,
