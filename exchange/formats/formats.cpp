@@ -39,7 +39,7 @@ std::string other_form(const SourceFile& source) {
     std::string_view begin;
     const char* advice;
   };
-  using namespace std::string_view_literals;
+  using std::string_view_literals::operator""sv;
   static constexpr Form forms[] = {
       {"\3757zXZ"sv, "it is packed by xz: unpack it first (gzip is read as it is)"},
       {"\x28\xB5\x2F\xFD"sv, "it is packed by zstd: unpack it first (gzip is read as it is)"},

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,15 +44,27 @@ class JsonCursor {
   bool string(std::string_view& raw) {
     if (!take('"')) return false;
     const char* const begin = at_;
-    const char* from = find_special(begin);
-    while (from != end_ && *from == '\\') {
-      if (end_ - from < 2) return starve();
-      from = find_special(from + 2);
+    // Most are short, and without escapes.
+    const char* const near_end = end_ - at_ > short_string ? at_ + short_string : end_;
+    const char* from = at_;
+    while (from != near_end && *from != '"' && *from != '\\') ++from;
+    if (from != near_end && *from == '"') {
+      raw = {begin, static_cast<std::size_t>(from - begin)};
+      at_ = from + 1;
+      return true;
     }
-    if (from == end_) return starve();
-    raw = {begin, static_cast<std::size_t>(from - begin)};
-    at_ = from + 1;
-    return true;
+    while (true) {
+      const auto left = static_cast<std::size_t>(end_ - from);
+      const auto* quote = static_cast<const char*>(std::memchr(from, '"', left));
+      if (quote == nullptr) return starve();
+      const char* before = quote;
+      while (before != begin && before[-1] == '\\') --before;
+      from = quote + 1;
+      if ((quote - before) % 2 == 1) continue;
+      raw = {begin, static_cast<std::size_t>(quote - begin)};
+      at_ = from;
+      return true;
+    }
   }
 
   /// A number, true, false or null, or the inside of a string.
@@ -94,6 +105,7 @@ class JsonCursor {
   }
 
  private:
+  static constexpr std::ptrdiff_t short_string = 24;
   static constexpr std::array<bool, 256> ends = [] {
     std::array<bool, 256> table{};
     for (const char c : std::string_view(",}] \n\r\t{[\":"))
@@ -104,22 +116,6 @@ class JsonCursor {
   bool starve() {
     starved_ = true;
     return false;
-  }
-  /// The first quote or backslash from `at` on, or the end: eight characters at a time.
-  const char* find_special(const char* at) const {
-    if constexpr (std::endian::native == std::endian::little) {
-      constexpr std::uint64_t each = 0x0101010101010101, high = 0x80 * each;
-      // The lowest bit that is set is that of the first byte which is 0.
-      const auto zeros = [](std::uint64_t word) { return (word - each) & ~word & high; };
-      for (; end_ - at >= 8; at += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, at, sizeof(word));
-        const std::uint64_t found = zeros(word ^ '"' * each) | zeros(word ^ '\\' * each);
-        if (found != 0) return at + std::countr_zero(found) / 8;
-      }
-    }
-    while (at != end_ && *at != '"' && *at != '\\') ++at;
-    return at;
   }
 
   const char* at_;
