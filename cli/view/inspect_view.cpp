@@ -64,8 +64,8 @@ Status check_picture(const std::string& path) {
             fmt::format("--screenshot {}: pictures are PNG files: give a name that ends in .png",
                         path)};
   }
-  return check_overwrites("--screenshot", path, "PNG picture", [](std::string_view text) {
-    return text.starts_with("\x89PNG\r\n\x1a\n");
+  return check_overwrites("--screenshot", path, [](std::string_view text) {
+    return text.starts_with("\x89PNG\r\n\x1a\n") ? "" : "is no PNG picture";
   });
 }
 
