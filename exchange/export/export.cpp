@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <limits>
 #include <utility>
 
@@ -17,17 +18,24 @@ struct FormatRow {
   ExportFormat format;
   std::string_view name;
   Result<std::unique_ptr<Exporter>> (*make)(const analysis::Trace&, const std::string&);
-  const char* lost;  // what the format does not hold
+  std::string_view begins;  // every file of it, and nobody else's
+  const char* lost;         // what the format does not hold
 };
 
+// Behind it is the page with the texts of tables, in which ours has its own.
+constexpr std::string_view sqlite_begins = "SQLite format 3",
+                           run_table = "CREATE TABLE run (name TEXT";
+
 constexpr std::array formats_out = {
-    FormatRow{ExportFormat::perfetto, "perfetto", perfetto_exporter,
+    FormatRow{ExportFormat::perfetto, "perfetto", perfetto_exporter, "\x0a\x04P\x01h\x01",
               "classes of memory, what ranks waited for, and units' sizes"},
-    FormatRow{ExportFormat::chrome, "chrome", chrome_exporter,
+    FormatRow{ExportFormat::chrome, "chrome", chrome_exporter, "{\n\"schemaVersion\"",
               "what ranks waited for, and units' sizes"},
-    FormatRow{ExportFormat::csv, "csv", csv_exporter, "memory, and summaries of steps"},
-    FormatRow{ExportFormat::sqlite, "sqlite", sqlite_exporter, nullptr},
+    FormatRow{ExportFormat::csv, "csv", csv_exporter, "rank,stream,op,",
+              "memory, and summaries of steps"},
+    FormatRow{ExportFormat::sqlite, "sqlite", sqlite_exporter, sqlite_begins, nullptr},
     FormatRow{ExportFormat::memory_snapshot, "memory-snapshot", snapshot_exporter,
+              "\x80\x02}(X\x0d",
               "operations; addresses and segments are made up, as traces have none"}};
 
 const FormatRow& row_of(ExportFormat format) {
@@ -67,6 +75,20 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
     if (row.name == name) return row.format;
   }
   return std::nullopt;
+}
+
+Status check_replaces_export(const std::string& path) {
+  std::string text(4096, '\0');  // a page of SQLite
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty()) return {};
+  for (const FormatRow& row : formats_out) {
+    const bool any = row.begins == sqlite_begins && text.find(run_table) == text.npos;
+    if (text.starts_with(row.begins) && !any) return {};
+  }
+  return {Code::invalid_argument,
+          fmt::format("{}: exists and was not exported from a trace: choose another name", path)};
 }
 
 const storage::BufferRow& buffer_of(const Buffers& buffers, std::int32_t id) {

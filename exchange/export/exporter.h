@@ -33,6 +33,10 @@ class Exporter {
   virtual Status finish(Exported& done) = 0;
 };
 
+/// What was exported may be exported anew, in any format; any other file at `path` is somebody's.
+/// Fails: invalid_argument, naming the path.
+Status check_replaces_export(const std::string& path);
+
 /// `buffers` by id.
 using Buffers = std::vector<storage::BufferRow>;
 const storage::BufferRow& buffer_of(const Buffers& buffers, std::int32_t id);

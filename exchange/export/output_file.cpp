@@ -7,11 +7,13 @@
 #include <cstring>
 
 #include "engine/text/text_file.h"
+#include "exchange/export/exporter.h"
 
 namespace tessera::exchange {
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
   TESSERA_TRY(check_replaceable(path));
+  TESSERA_TRY(check_replaces_export(path));
   OutputFile output(behind_links(path), nullptr);
   output.file_.reset(std::fopen(output.beside().c_str(), "wb"));
   if (!output.file_) return output.failed();

@@ -13,7 +13,8 @@ namespace tessera::exchange {
 
 class OutputFile {
  public:
-  /// Writes beside `path` until `finish`. Fails: io_error, naming the path.
+  /// Writes beside `path` until `finish`. Fails: io_error, naming the path, and
+  /// `check_replaces_export`.
   static Result<OutputFile> create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept = default;
   ~OutputFile();

@@ -73,6 +73,7 @@ class SqliteRows final : public Exporter {
 
   Status begin() override {
     TESSERA_TRY(check_replaceable(out_));
+    TESSERA_TRY(check_replaces_export(out_));
     std::remove(beside().c_str());
     if (sqlite3_open(beside().c_str(), &database_) != SQLITE_OK ||
         sqlite3_exec(database_, tables, nullptr, nullptr, nullptr) != SQLITE_OK) {

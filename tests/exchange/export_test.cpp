@@ -215,6 +215,35 @@ TEST_CASE("an exported profile is imported with the same collectives and kernels
   for (const Time offset : done.clock_offsets) CHECK(std::abs(offset) <= 10'000);
 }
 
+TEST_CASE("exports take the place of exports only", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  constexpr ExportFormat formats[] = {ExportFormat::perfetto, ExportFormat::chrome,
+                                      ExportFormat::csv, ExportFormat::sqlite,
+                                      ExportFormat::memory_snapshot};
+  const std::string again = folder.path("again");
+  for (const ExportFormat format : formats) {
+    for (int times = 0; times < 2; ++times) {
+      INFO(exchange::name_of(format));
+      CHECK(exchange::export_trace(trace, again, {.format = format, .ranks = {0}}).ok());
+    }
+  }
+  const std::string page = "SQLite format 3" + std::string(4081, '\0');
+  for (const std::string& bytes : {std::string("# Notes\n"), std::string("{\"traceEvents\": []}"),
+                                   std::string("\x80\x04\x95", 3), page}) {
+    const std::string kept = folder.file("kept0", bytes);
+    for (const ExportFormat format : formats) {
+      const std::string name = format == ExportFormat::chrome ? folder.path("kept{rank}") : kept;
+      const auto done = exchange::export_trace(trace, name, {.format = format, .ranks = {0}});
+      INFO(exchange::name_of(format) << " over " << bytes.substr(0, 9));
+      REQUIRE_FALSE(done.ok());
+      CHECK(done.status().message() ==
+            kept + ": exists and was not exported from a trace: choose another name");
+      CHECK(bytes_of_file(kept) == bytes);
+    }
+  }
+}
+
 TEST_CASE("an export that fails leaves what was there", "[export]") {
   const auto trace = example();
   const test::Imports folder;
