@@ -91,7 +91,7 @@ const Json& ObjectReader::table(const char* key) {
 void ObjectReader::fail(const std::string& key, const std::string& what) {
   if (!status_.ok()) return;
   std::string where = where_ + key;
-  if (where.ends_with('.')) where.pop_back();  // the nested object itself
+  if (where.ends_with('.') || where.ends_with(' ')) where.pop_back();  // the object itself
   status_ = Status(Code::invalid_argument, fmt::format("{} {}", where, what));
 }
 

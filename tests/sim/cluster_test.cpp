@@ -94,7 +94,9 @@ TEST_CASE("every complaint about a cluster file names file and key", "[cluster]"
   auto json = preset_json();
   SECTION("not JSON") { CHECK(complaint("{").find("not valid JSON") != std::string::npos); }
   SECTION("empty") { CHECK(complaint("").find("is empty") != std::string::npos); }
-  SECTION("no object") { CHECK(complaint("[]").find("must be an object") != std::string::npos); }
+  SECTION("no object") {
+    CHECK(complaint("[]").find("cluster_test.json: must be an object") != std::string::npos);
+  }
   SECTION("an unknown key near a known one") {
     json["gpu"]["memory_byte"] = 1;
     CHECK(complaint(json.dump())
