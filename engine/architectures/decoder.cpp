@@ -287,21 +287,27 @@ bool drops(JsonReader& config, const char* key, double otherwise) {
   return good && value.get<double>() > 0;
 }
 
-void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b) {
+void read_full_blocks(JsonReader& config, std::vector<bool>& full, bool chunks) {
   if (!config.has("layer_types")) return;
   const nlohmann::json& list = config.json()["layer_types"];
-  const auto layers = static_cast<std::size_t>(b.sizes.layers);
-  if (!list.is_array() || list.size() != layers) {
-    return config.fail("layer_types", fmt::format("must be a list of {} words", layers));
+  if (!list.is_array() || list.size() != full.size()) {
+    return config.fail("layer_types", fmt::format("must be a list of {} words", full.size()));
   }
-  for (std::size_t k = 0; k < layers; ++k) {
-    const bool full = list[k] == "full_attention";
-    if (!full && list[k] != "sliding_attention" && list[k] != "chunked_attention") {
-      return config.fail(fmt::format("layer_types[{}]", k),
-                         "must be full_attention, sliding_attention or chunked_attention");
-    }
-    if (!b.windows.empty()) b.windows[k] = full ? 0 : width;
+  for (std::size_t k = 0; k < full.size(); ++k) {
+    full[k] = list[k] == "full_attention";
+    const bool part = list[k] == "sliding_attention" || (chunks && list[k] == "chunked_attention");
+    if (full[k] || part) continue;
+    return config.fail(fmt::format("layer_types[{}]", k),
+                       chunks ? "must be full_attention, sliding_attention or chunked_attention"
+                              : "must be full_attention or sliding_attention");
   }
+}
+
+void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b) {
+  if (!config.has("layer_types") || !config.status().ok()) return;  // of layers, too
+  std::vector<bool> full(static_cast<std::size_t>(b.sizes.layers));
+  read_full_blocks(config, full, /*chunks=*/true);
+  for (std::size_t k = 0; k < b.windows.size(); ++k) b.windows[k] = full[k] ? 0 : width;
 }
 
 void require_full_heads(JsonReader& config, const Blueprint& b) {

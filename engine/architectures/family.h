@@ -95,6 +95,10 @@ std::int64_t integer_of(JsonReader& config, const std::string& keys, std::int64_
 bool drops(JsonReader& config, const char* key, double otherwise);
 /// Which blocks have a window of `width`, if `layer_types` names their attention one by one.
 void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b);
+
+/// `layer_types` says instead of `full`, by block, which attend to all; the others have a window,
+/// or, with `chunks`, may have those.
+void read_full_blocks(JsonReader& config, std::vector<bool>& full, bool chunks = false);
 /// Fails if heads times head_dim is not the width of the model, where a class takes one for the
 /// other: transformers then builds weights that fit nowhere.
 void require_full_heads(JsonReader& config, const Blueprint& b);

@@ -31,20 +31,7 @@ constexpr std::int64_t widest_heads = std::int64_t{1} << 40;
 std::vector<bool> full_blocks(JsonReader& config, std::int64_t layers, bool& changed) {
   std::vector<bool> full;
   for (std::int64_t k = 0; k < layers; ++k) full.push_back((k + 1) % 6 == 0);
-  if (config.has("layer_types")) {
-    const nlohmann::json& list = config.json()["layer_types"];
-    if (!list.is_array() || static_cast<std::int64_t>(list.size()) != layers) {
-      config.fail("layer_types", fmt::format("must be a list of {} words", layers));
-      return full;
-    }
-    for (std::size_t k = 0; k < full.size(); ++k) {
-      full[k] = list[k] == "full_attention";
-      if (!full[k] && list[k] != "sliding_attention") {
-        config.fail(fmt::format("layer_types[{}]", k),
-                    "must be full_attention or sliding_attention");
-      }
-    }
-  }
+  read_full_blocks(config, full);
   changed = config.has("layer_types") && !full.back();
   full.back() = true;
   return full;

@@ -19,19 +19,10 @@ void read_windows(JsonReader& config, ModernSizes& s) {
   const std::int64_t width = config.integer("local_attention", 2, 128) / 2;
   const std::int64_t every = config.integer("global_attn_every_n_layers", 1, 3);
   if (!config.status().ok()) return;
-  for (std::int64_t k = 0; k < s.layers; ++k) s.windows.push_back(k % every == 0 ? 0 : width);
-  if (!config.has("layer_types")) return;
-  const nlohmann::json& types = config.json()["layer_types"];
-  if (!types.is_array() || types.size() != s.windows.size()) {
-    return config.fail("layer_types", fmt::format("must be a list of {} words", s.layers));
-  }
-  for (std::size_t k = 0; k < types.size(); ++k) {
-    const bool full = types[k] == "full_attention";
-    if (!full && types[k] != "sliding_attention") {
-      config.fail(fmt::format("layer_types[{}]", k), "must be full_attention or sliding_attention");
-    }
-    s.windows[k] = full ? 0 : width;
-  }
+  std::vector<bool> full;
+  for (std::int64_t k = 0; k < s.layers; ++k) full.push_back(k % every == 0);
+  read_full_blocks(config, full);
+  for (const bool all : full) s.windows.push_back(all ? 0 : width);
 }
 
 ModernSizes read_modern(JsonReader& config) {

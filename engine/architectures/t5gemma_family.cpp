@@ -21,19 +21,10 @@ struct GemmaHalf {
 void read_windows(JsonReader& config, GemmaHalf& s) {
   const bool null = config.json().contains("sliding_window") && !config.has("sliding_window");
   const std::int64_t width = null ? 0 : config.integer("sliding_window", 1, 4096);
-  for (std::int64_t k = 0; k < s.layers; ++k) s.windows.push_back(k % 2 == 0 ? width : 0);
-  if (!config.has("layer_types")) return;
-  const nlohmann::json& types = config.json()["layer_types"];
-  if (!types.is_array() || types.size() != s.windows.size()) {
-    return config.fail("layer_types", fmt::format("must be a list of {} words", s.layers));
-  }
-  for (std::size_t k = 0; k < types.size(); ++k) {
-    const bool full = types[k] == "full_attention";
-    if (!full && types[k] != "sliding_attention") {
-      config.fail(fmt::format("layer_types[{}]", k), "must be full_attention or sliding_attention");
-    }
-    s.windows[k] = full ? 0 : width;
-  }
+  std::vector<bool> full;
+  for (std::int64_t k = 0; k < s.layers; ++k) full.push_back(k % 2 != 0);
+  read_full_blocks(config, full);
+  for (const bool all : full) s.windows.push_back(all ? 0 : width);
 }
 
 GemmaHalf read_half(JsonReader& config) {
