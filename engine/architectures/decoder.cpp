@@ -15,7 +15,6 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t layers_max = 100'000;
-constexpr std::int64_t width_max = std::int64_t{1} << 40;  // of all heads together
 
 // Families that rotate a part of each head, or less than half of it, whose width may be odd.
 constexpr const char* partly_rotated =
@@ -123,10 +122,7 @@ class DecoderReader {
     }
     const std::int64_t even = std::max<std::int64_t>(1, s.hidden / s.heads);
     s.head_dim = size(b_.keys.head_dim, s.head_dim > 0 ? s.head_dim : even);
-    if (s.head_dim > width_max / s.heads) {
-      config_.fail("head_dim", fmt::format("{} times {} {} is more than {}", s.head_dim, heads,
-                                           s.heads, width_max));
-    }
+    check_heads_width(config_, "head_dim", s.head_dim, heads, s.heads);
     if (b_.attention.latent.key_value > 0) s.key_value_heads = s.heads;  // whatever the file says
     if (s.heads % s.key_value_heads != 0) {
       config_.fail(heads, fmt::format("{} is not a multiple of num_key_value_heads {}", s.heads,
@@ -285,6 +281,13 @@ bool drops(JsonReader& config, const char* key, double otherwise) {
   const bool good = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
   if (!good) config.fail(key, "must be a number from 0 to 1");
   return good && value.get<double>() > 0;
+}
+
+void check_heads_width(JsonReader& config, const char* key, std::int64_t head_dim,
+                       const std::string& heads_key, std::int64_t heads) {
+  if (head_dim <= width_max / heads) return;
+  config.fail(key,
+              fmt::format("{} times {} {} is more than {}", head_dim, heads_key, heads, width_max));
 }
 
 void read_full_blocks(JsonReader& config, std::vector<bool>& full, bool chunks) {

@@ -99,6 +99,11 @@ void read_layer_types(JsonReader& config, std::int64_t width, Blueprint& b);
 /// `layer_types` says instead of `full`, by block, which attend to all; the others have a window,
 /// or, with `chunks`, may have those.
 void read_full_blocks(JsonReader& config, std::vector<bool>& full, bool chunks = false);
+/// Wider than any model, and far from where products of sizes leave 64 bits.
+inline constexpr std::int64_t width_max = std::int64_t{1} << 40;
+/// Fails, naming `key`, if so many heads of `head_dim` are wider than that.
+void check_heads_width(JsonReader& config, const char* key, std::int64_t head_dim,
+                       const std::string& heads_key, std::int64_t heads);
 /// Fails if heads times head_dim is not the width of the model, where a class takes one for the
 /// other: transformers then builds weights that fit nowhere.
 void require_full_heads(JsonReader& config, const Blueprint& b);

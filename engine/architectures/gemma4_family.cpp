@@ -25,8 +25,6 @@ struct Gemma4Sizes {
   bool last_changed = false;  // which layer_types says has a window
 };
 
-constexpr std::int64_t widest_heads = std::int64_t{1} << 40;
-
 // Each sixth block attends to all, unless `layer_types` says which; the last one always does.
 std::vector<bool> full_blocks(JsonReader& config, std::int64_t layers, bool& changed) {
   std::vector<bool> full;
@@ -66,10 +64,7 @@ void check_blocks(JsonReader& config, const Gemma4Sizes& s) {
       config.fail("num_attention_heads", fmt::format("{} is not a multiple of {} heads of keys",
                                                      s.heads, block.key_value_heads));
     }
-    if (block.head_dim > widest_heads / s.heads) {
-      config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
-                                          block.head_dim, s.heads, widest_heads));
-    }
+    check_heads_width(config, "head_dim", block.head_dim, "num_attention_heads", s.heads);
     if (block.head_dim % 2 != 0) {
       config.fail("head_dim", fmt::format("is {}: heads are rotated by pairs of elements, so it "
                                           "must be even",
@@ -122,7 +117,7 @@ Gemma4Sizes read_gemma4(JsonReader& config) {
                                   {"hidden_size_per_layer_input", s.each},
                                   {"num_attention_heads", s.heads},
                                   {"num_kv_shared_layers", s.shared}}) {
-    if (size > widest_heads / 100'000)
+    if (size > width_max / 100'000)
       config.fail(key, fmt::format("is {}, which is too large", size));
   }
   s.keys_are_values = config.boolean("attention_k_eq_v", false);

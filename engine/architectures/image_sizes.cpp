@@ -9,7 +9,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t widest = std::int64_t{1} << 40;
 constexpr std::int64_t most_tokens = 1'000'000;
 
 void read_patches(JsonReader& config, const ImageKind& kind, ImageSizes& s) {
@@ -35,7 +34,7 @@ void read_registers(JsonReader& config, std::int64_t least, std::int64_t otherwi
 // SwiGLU keeps two thirds of the width, rounded up to a multiple of 8.
 void read_ratio(JsonReader& config, const ImageKind& kind, ImageSizes& s) {
   const std::int64_t ratio = config.integer("mlp_ratio", 1, 4);
-  if (ratio > widest / s.encoder.hidden) {
+  if (ratio > width_max / s.encoder.hidden) {
     return config.fail("mlp_ratio", fmt::format("is {}", ratio));
   }
   s.encoder.inner = s.encoder.hidden * ratio;
@@ -86,7 +85,7 @@ void read_masked(JsonReader& config, ImageSizes& s) {
   d.head_dim = d.hidden / d.heads;
   for (const auto& [key, width] :
        {std::pair{"decoder_hidden_size", d.hidden}, {"hidden_size", s.encoder.hidden}}) {
-    if (width > widest) config.fail(key, fmt::format("is {}", width));
+    if (width > width_max) config.fail(key, fmt::format("is {}", width));
     if (width % 4 != 0) config.fail(key, fmt::format("{} is not a multiple of 4", width));
   }
   const double left_out = probability_of(config, "mask_ratio", 0.75);
@@ -99,16 +98,13 @@ ImageSizes read_image(JsonReader& config, const ImageKind& kind) {
   ImageSizes s{};
   ImageStack& e = s.encoder;
   e.hidden = config.integer("hidden_size", 1, kind.hidden);
-  if (e.hidden > widest) config.fail("hidden_size", fmt::format("is {}", e.hidden));
+  if (e.hidden > width_max) config.fail("hidden_size", fmt::format("is {}", e.hidden));
   e.layers = blocks_of(config, "num_hidden_layers", 12);
   e.heads = heads_of(config, "num_attention_heads", kind.heads, "hidden_size", e.hidden);
   e.head_dim = e.hidden / e.heads;
   const bool fixed = kind.contrastive || kind.rotary;
   if (!fixed) e.head_dim = config.integer("head_dim", 1, e.head_dim);
-  if (e.head_dim > widest / e.heads) {
-    config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
-                                        e.head_dim, e.heads, widest));
-  }
+  check_heads_width(config, "head_dim", e.head_dim, "num_attention_heads", e.heads);
   read_patches(config, kind, s);
   if (kind.ratio) {
     read_ratio(config, kind, s);

@@ -23,7 +23,7 @@ void read_latent(JsonReader& config, Blueprint& b) {
   l.no_position = config.integer("qk_nope_head_dim", 1, l.no_position);
   l.rotary = config.integer("qk_rope_head_dim", 1, l.rotary);
   l.value = config.integer("v_head_dim", 1, l.value);
-  const std::int64_t widest = (std::int64_t{1} << 40) / b.attention.heads;
+  const std::int64_t widest = width_max / b.attention.heads;
   for (const auto& [key, size] : {std::pair{"qk_nope_head_dim", l.no_position},
                                   {"qk_rope_head_dim", l.rotary},
                                   {"v_head_dim", l.value},

@@ -105,11 +105,7 @@ T5Sizes read_t5(JsonReader& config, const T5Kind& kind) {
   s.dropout = probability_of(config, "dropout_rate", 0.1) > 0;
   if (kind.routed) read_experts(config, s);
   if (kind.local) read_blocks(config, s);
-  constexpr std::int64_t widest = std::int64_t{1} << 40;
-  if (s.head_dim > widest / s.heads) {
-    config.fail("d_kv",
-                fmt::format("{} times num_heads {} is more than {}", s.head_dim, s.heads, widest));
-  }
+  check_heads_width(config, "d_kv", s.head_dim, "num_heads", s.heads);
   return s;
 }
 

@@ -9,7 +9,6 @@ namespace tessera {
 namespace {
 
 constexpr const char* part_type = "t5_gemma_module";
-constexpr std::int64_t widest_half = std::int64_t{1} << 40;
 
 struct GemmaHalf {
   std::int64_t vocabulary, hidden, inner, layers, heads, key_value_heads, head_dim, positions;
@@ -46,10 +45,7 @@ GemmaHalf read_half(JsonReader& config) {
     config.fail("num_attention_heads", fmt::format("{} is not a multiple of num_key_value_heads {}",
                                                    s.heads, s.key_value_heads));
   }
-  if (s.head_dim > widest_half / s.heads) {
-    config.fail("head_dim", fmt::format("{} times num_attention_heads {} is more than {}",
-                                        s.head_dim, s.heads, widest_half));
-  }
+  check_heads_width(config, "head_dim", s.head_dim, "num_attention_heads", s.heads);
   if (s.head_dim % 2 != 0) {
     config.fail("head_dim",
                 fmt::format("is {}: heads are rotated by pairs of elements, so it must be even",
