@@ -14,7 +14,9 @@ template <int D>
 constexpr int query_eights = D == 64 ? 4 : 8;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 template <int D>
-constexpr int key_eights = D == 64 ? 2 : D > 64 ? 4 : 8;
+constexpr int key_eights = D == 64  ? 2
+                           : D > 64 ? 4
+                                    : 8;
 #else
 template <int D>
 constexpr int key_eights = D >= 64 ? 4 : 8;
