@@ -13,14 +13,12 @@ namespace {
 template <int D>
 constexpr int query_eights = D == 64 ? 4 : 8;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-template <int D>
-constexpr int key_eights = D == 64  ? 2
-                           : D > 64 ? 4
-                                    : 8;
+constexpr int key_eights_of_64 = 2;
 #else
-template <int D>
-constexpr int key_eights = D >= 64 ? 4 : 8;
+constexpr int key_eights_of_64 = 4;
 #endif
+template <int D>
+constexpr int key_eights = D < 64 ? 8 : (D == 64 ? key_eights_of_64 : 4);
 
 // Per query: its weight_offset, and the product of output and gradient.
 struct alignas(8) RowNumbers {
