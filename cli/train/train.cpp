@@ -225,6 +225,9 @@ class TrainProgram {
                                       .numeric = numeric_facts(arguments_, run_, *trainer_)}));
     // Weights and places in the data that ranks read from files of their own.
     TESSERA_TRY(agree_on(files.facts(*trainer_)));
+    for (std::string& warning : trainer_->engine().warnings()) {
+      run_.warnings.push_back(std::move(warning));
+    }
     for (const std::string& warning :
          data_warnings(arguments_, data, *trainer_, run_.options.step.sequence_length)) {
       run_.warnings.push_back(warning);

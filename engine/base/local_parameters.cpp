@@ -46,6 +46,14 @@ Result<View> LocalParameters::gradient_view(ParameterId id) {
   return View::whole(found->fresh, shard.dtype, shard.map.shard());
 }
 
+std::vector<std::string> LocalParameters::names() const {
+  std::vector<std::string> out;
+  for (const Local& own : all_) {
+    if (own.shard.map.requires_grad()) out.push_back(own.shard.name);
+  }
+  return out;
+}
+
 std::vector<ParamShard*> LocalParameters::shards() {
   std::vector<ParamShard*> all;
   for (Local& own : all_) {

@@ -177,6 +177,7 @@ const std::vector<Disagreement> disagreements = {
     {"--scheme fully_shard", {{"--plan", "plan-0.1.json", "plan-0.2.json"}}},
     {"--scheme fully_shard",
      {{"--wrap", "GPT2Block", nullptr},
+      {"--plain-root", nullptr, ""},
       {"--ignore-modules", "ln_f", nullptr},
       {"--ignore-parameters", nullptr, "ln_f.bias"},
       {"--sharded-dtype", "bfloat16", nullptr}}},
