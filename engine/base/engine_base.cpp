@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/engine_base.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 namespace tessera {
@@ -22,21 +19,6 @@ Status EngineBase::assign(const std::vector<std::string>& units,
   if (!plan) return {};
   for (ParameterId id : plan->ignored) TESSERA_TRY(locals_.add(id, local_dtype));
   return {};
-}
-
-std::vector<std::string> EngineBase::warnings() const {
-  const std::vector<std::string> alone = locals_.names();
-  if (alone.empty() || everyone().count() < 2) return {};
-  constexpr std::size_t most = 3;
-  const std::vector<std::string> first(
-      alone.begin(), alone.begin() + std::min<std::ptrdiff_t>(most, std::ssize(alone)));
-  const bool one = alone.size() == 1;
-  return {
-      fmt::format("{}{} {} in no unit: each rank trains its own, nobody reduces {}, and ranks "
-                  "drift apart",
-                  fmt::join(first, ", "),
-                  alone.size() > most ? fmt::format(" and {} more", alone.size() - most) : "",
-                  one ? "is" : "are", one ? "its gradient" : "their gradients")};
 }
 
 Status EngineBase::enter(Stage stage, Phase phase) {

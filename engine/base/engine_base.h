@@ -70,8 +70,6 @@ class EngineBase : public virtual Engine,
     return read_values(*this, parameter, read);
   }
   ShardedState* sharded_state() override { return this; }
-  /// Of several ranks: trained parameters that are in no unit.
-  std::vector<std::string> warnings() const override;
 
  protected:
   /// An engine of `ranks` alone; none: of the whole world.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/local_parameters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -46,12 +48,24 @@ Result<View> LocalParameters::gradient_view(ParameterId id) {
   return View::whole(found->fresh, shard.dtype, shard.map.shard());
 }
 
-std::vector<std::string> LocalParameters::names() const {
-  std::vector<std::string> out;
+std::vector<std::string> LocalParameters::warnings() const {
+  std::vector<std::string> first;
+  std::size_t others = 0;
   for (const Local& own : all_) {
-    if (own.shard.map.requires_grad()) out.push_back(own.shard.name);
+    if (!own.shard.map.requires_grad()) continue;
+    if (first.size() < 3) {
+      first.push_back(own.shard.name);
+    } else {
+      ++others;
+    }
   }
-  return out;
+  if (first.empty() || issuer_.everyone().count() < 2) return {};
+  const bool one = first.size() == 1;
+  return {fmt::format(
+      "{}{} {} in no unit: each rank trains its own, nobody reduces {}, and ranks "
+      "drift apart",
+      fmt::join(first, ", "), others > 0 ? fmt::format(" and {} more", others) : std::string(),
+      one ? "is" : "are", one ? "its gradient" : "their gradients")};
 }
 
 std::vector<ParamShard*> LocalParameters::shards() {

@@ -19,8 +19,8 @@ class LocalParameters {
   const ParamShard* find(ParameterId id) const;
   /// Its gradient of this backward pass. REQUIRES: find(id).
   Result<View> gradient_view(ParameterId id);
-  /// Of those that are trained.
-  std::vector<std::string> names() const;
+  /// Names those that several ranks train.
+  std::vector<std::string> warnings() const;
   /// All that the optimizer steps here, with gradients of all backward passes since the last step.
   std::vector<ParamShard*> shards();
 

@@ -80,20 +80,6 @@ TEST_CASE("pipes and devices are not replaced by what is written", "[cli][train]
              "--end-of-text is given nothing"));
 }
 
-TEST_CASE("trained parameters that are in no unit are named where ranks drift apart",
-          "[cli][train]") {
-  prepare();
-  const std::string alone = "each rank trains its own, nobody reduces ";
-  const std::string two = "--runtime simulator --ranks 2 ", one = "--ignore-parameters wte.weight";
-  CHECK(says(trained_on("text.txt", two + one),
-             "wte.weight is in no unit: " + alone + "its gradient, and ranks drift apart"));
-  CHECK(says(trained_on("text.txt", two + one + " --scheme full_shard"), alone));
-  CHECK(says(trained_on("text.txt", two + "--units h.0,ln_f --plain-root"),
-             "wte.weight, wpe.weight are in no unit: " + alone + "their gradients"));
-  CHECK_FALSE(says(trained_on("text.txt", one), alone));
-  CHECK(says(run_tessera("simulate gpt.json --steps 1 " + one), alone));
-}
-
 TEST_CASE("of several files the one that is too short is named", "[cli][train]") {
   prepare();
   write("few.txt", "few");

@@ -24,6 +24,23 @@ std::string config_with(const std::string& keys) {
 
 }  // namespace
 
+TEST_CASE("trained parameters that are in no unit are named where ranks drift apart",
+          "[cli][train]") {
+  prepare();
+  const auto trained = [](const std::string& options) {
+    return run_tessera("train gpt.json --data text.txt --steps 1 --threads 1 -q " + options);
+  };
+  const std::string alone = "each rank trains its own, nobody reduces ";
+  const std::string two = "--runtime simulator --ranks 2 ", one = "--ignore-parameters wte.weight";
+  CHECK(says(trained(two + one),
+             "wte.weight is in no unit: " + alone + "its gradient, and ranks drift apart"));
+  CHECK(says(trained(two + one + " --scheme full_shard"), alone));
+  CHECK(says(trained(two + "--units h.0,ln_f --plain-root"),
+             "wte.weight, wpe.weight are in no unit: " + alone + "their gradients"));
+  CHECK_FALSE(says(trained(one), alone));
+  CHECK(says(run_tessera("simulate gpt.json --steps 1 " + one), alone));
+}
+
 TEST_CASE("a run whose last loss is no number ends with exit code 2 and exports nothing",
           "[cli][train]") {
   prepare();

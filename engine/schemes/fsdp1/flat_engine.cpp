@@ -362,7 +362,7 @@ std::vector<UnitInfo> FlatEngine::units() const {
 }
 
 std::vector<std::string> FlatEngine::warnings() const {
-  std::vector<std::string> out = EngineBase::warnings();
+  std::vector<std::string> out = locals_.warnings();
   if (shard_size_ == 1 && strategy_ != ShardingStrategy::no_shard) {
     out.push_back("one rank has nobody to shard with: the strategy is no_shard");
   }

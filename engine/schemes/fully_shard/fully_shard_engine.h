@@ -105,6 +105,7 @@ class FullyShardEngine final : public EngineBase, public FullyShard {
   Status end_backward() override;
   Status step(const AdamOptions& options) override;
   std::vector<UnitInfo> units() const override;
+  std::vector<std::string> warnings() const override { return locals_.warnings(); }
   std::vector<std::string> notation(const Recording& recording) const override {
     return to_fsdp_notation(recording);
   }
