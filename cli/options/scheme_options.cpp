@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cli/options/plan_file.h"
+#include "engine/text/named_once.h"
 
 namespace tessera::cli {
 namespace {
@@ -75,11 +76,7 @@ Result<std::vector<std::string>> list_of(const GivenFlags& given, const Option& 
   if (found == given.end()) return std::vector<std::string>{};
   TESSERA_ASSIGN(const OptionValue value, parse_option(option, found->second));
   const auto& names = std::get<std::vector<std::string>>(value);
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    if (std::find(names.begin(), name, *name) == name) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: '{}' is named twice: leave one out", flag_of(option), *name));
-  }
+  TESSERA_TRY(check_named_once(flag_of(option), names));
   return names;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/plan/wrap_sizes.h"
 #include "cli/text_file.h"
 #include "engine/text/json_reader.h"
+#include "engine/text/named_once.h"
 
 namespace tessera::cli {
 namespace {
@@ -94,10 +95,7 @@ Status check_options(const WrapArguments& a, const CLI::App& command) {
                                       {"--exclude", &a.exclude},
                                       {"--ignore-modules", &a.ignored_modules},
                                       {"--ignore-parameters", &a.ignored_parameters}}) {
-    for (auto name = names->begin(); name != names->end(); ++name) {
-      if (std::find(names->begin(), name, *name) == name) continue;
-      return error(fmt::format("{}: '{}' is named twice: leave one out", option, *name));
-    }
+    TESSERA_TRY(check_named_once(option, *names));
   }
   if (!a.ignored_modules.empty() && !a.ignored_parameters.empty()) {
     return error("give --ignore-modules or --ignore-parameters, not both");

@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/text/named_once.h"
 #include "tessera/assert.h"
 #include "tessera/option.h"
 #include "tessera/types.h"
@@ -126,12 +127,7 @@ struct OptionForm<std::vector<std::string>> {
   static Status set(std::vector<std::string>& value, const OptionValue& given,
                     const Option& about) {
     value = std::get<std::vector<std::string>>(given);
-    for (auto name = value.begin(); name != value.end(); ++name) {
-      if (std::find(value.begin(), name, *name) == name) continue;
-      return Status(Code::invalid_argument,
-                    flag_of(about) + ": '" + *name + "' is named twice: leave one out");
-    }
-    return {};
+    return check_named_once(flag_of(about), value);
   }
 };
 
