@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "c/handles.h"
+#include "query/text.h"
 
 namespace tessera::c {
 namespace {
@@ -26,6 +27,9 @@ class TableColumn {
     } else if (const auto* real = std::get_if<double>(&value); real && type_ != TESSERA_TEXT) {
       become_real();
       reals_.push_back(*real);
+    } else if (std::holds_alternative<query::Blob>(value)) {
+      become_text();
+      codes_.push_back(code(query::text_of(value)));
     } else {
       add_number(value);
     }
@@ -46,8 +50,7 @@ class TableColumn {
  private:
   void add_number(const query::Value& value) {
     const auto* whole = std::get_if<std::int64_t>(&value);
-    const auto* blob = std::get_if<query::BlobSize>(&value);
-    const std::int64_t number = whole != nullptr ? *whole : blob != nullptr ? blob->bytes : 0;
+    const std::int64_t number = whole != nullptr ? *whole : 0;
     const auto* real = std::get_if<double>(&value);
     if (type_ == TESSERA_INTEGER) integers_.push_back(number);
     if (type_ == TESSERA_REAL) reals_.push_back(static_cast<double>(number));

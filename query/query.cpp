@@ -45,7 +45,13 @@ Value value_of(sqlite3_stmt* statement, int column) {
     case SQLITE_TEXT:
       return std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, column)),
                          static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
-    case SQLITE_BLOB: return BlobSize{sqlite3_column_bytes(statement, column)};
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, column));
+      const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+      Blob blob{.begin = {}, .size = static_cast<std::int64_t>(size)};
+      if (size > 0) blob.begin.assign(bytes, std::min(size, Blob::shown));
+      return blob;
+    }
     default: return std::monostate();
   }
 }
@@ -82,6 +88,8 @@ bool is_blank(std::string_view text) {
 
 }  // namespace
 
+void limit_memory(std::int64_t bytes) { sqlite3_hard_heap_limit64(bytes); }
+
 struct Query::State {
   storage::TraceReader reader;
   storage::Database database;
@@ -114,6 +122,9 @@ Status Query::run(const std::string& sql, const RowSink& sink, const std::atomic
   const StopWhen stopping(connection, stop);
   const auto error = [&] {
     if (stop != nullptr && *stop) return Status(Code::cancelled, "The query was stopped.");
+    if (sqlite3_errcode(connection) == SQLITE_NOMEM) {
+      return Status(Code::out_of_memory, "The query needs more memory than there is for it.");
+    }
     const bool denied = sqlite3_errcode(connection) == SQLITE_AUTH;
     return Status(Code::invalid_argument,
                   denied ? "A query can only read: use SELECT."

@@ -13,15 +13,21 @@ std::string csv_of(const std::string& text) {
   return quoted + "\"";
 }
 
+/// As SQL writes it.
+std::string text_of_blob(const Blob& blob) {
+  std::string text = "x'";
+  for (const char c : blob.begin) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  const std::int64_t left = blob.size - std::ssize(blob.begin);
+  return text + "'" + (left == 0 ? "" : fmt::format(" and {} more bytes", left));
+}
+
 }  // namespace
 
 std::string text_of(const Value& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.10g}", *number);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* blob = std::get_if<BlobSize>(&value)) {
-    return fmt::format("<{} bytes>", blob->bytes);
-  }
+  if (const auto* blob = std::get_if<Blob>(&value)) return text_of_blob(*blob);
   return "";
 }
 

@@ -11,7 +11,8 @@
 
 namespace tessera::query {
 
-/// "" for NULL, numbers with up to ten digits, "<12 bytes>" for what is no text.
+/// "" for NULL, numbers with up to ten digits, "x'00ff'" for a blob, which SQL reads; of
+/// a long one "x'...' and 968 more bytes", which hex() shows.
 std::string text_of(const Value& value);
 std::vector<std::string> texts_of(const std::vector<Value>& row);
 /// Comma-separated with a newline, as RFC 4180 has it: quoted where a comma, a quote or the end of

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "storage/schema.h"
+#include "tessera/storage/trace_reader.h"
 
 namespace tessera::storage {
 namespace {
@@ -70,6 +72,13 @@ Status check_header(const std::string& path, const Header& header, std::uint64_t
 }
 
 }  // namespace
+
+bool begins_as_trace(std::string_view bytes) {
+  if (!bytes.starts_with(magic) || bytes.size() < header_size) return false;
+  Header header{};
+  std::copy_n(bytes.begin(), header_size, header.begin());
+  return big_endian(header, application_id_at, 4) == trace_application_id;
+}
 
 Result<Database> open_trace(const std::string& path) {
   std::error_code error;

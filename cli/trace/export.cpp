@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "cli/command.h"
 #include "cli/options/rank_list.h"
 #include "cli/printable.h"
@@ -27,19 +25,6 @@ constexpr const char* export_examples = R"(Examples:
 
 Exit codes: 0 done, 2 bad input.)";
 
-// What is there is replaced, but never a trace.
-Status check_output(const ExportArguments& a) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(a.output, ignored)) {
-    return {Code::invalid_argument, fmt::format("--output {}: is a folder", a.output)};
-  }
-  if (!std::filesystem::is_regular_file(a.output, ignored)) return {};
-  const auto trace = storage::TraceReader::open(a.output);
-  if (!trace.ok()) return {};
-  return {Code::invalid_argument,
-          fmt::format("--output {}: is a trace: choose another name", a.output)};
-}
-
 // A run may have recorded some ranks only; all are all of those.
 Result<std::vector<Rank>> chosen_ranks(const ExportArguments& a, const analysis::Trace& trace) {
   if (a.ranks == "all") return std::vector<Rank>();
@@ -53,7 +38,6 @@ Status run_export(const ExportArguments& a) {
             fmt::format("--format {}: choose perfetto, chrome, csv, sqlite, memory-snapshot",
                         a.format)};
   }
-  TESSERA_TRY(check_output(a));
   TESSERA_ASSIGN(const auto trace, analysis::Trace::open(a.trace));
   warn_of_trace(a.trace, trace.info());
   TESSERA_ASSIGN(std::vector<Rank> ranks, chosen_ranks(a, trace));

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/options/checks.h"
 #include "cli/printable.h"
 #include "cli/report/table.h"
+#include "cli/trace/query_watch.h"
 #include "cli/trace_warning.h"
 #include "query/text.h"
 
@@ -22,6 +24,7 @@ using query::Value;
 struct QueryArguments {
   std::string trace, sql;
   bool csv = false, json = false;
+  double deadline_s = 0;
 };
 
 constexpr const char* query_examples = R"(Examples:
@@ -29,9 +32,11 @@ constexpr const char* query_examples = R"(Examples:
   tessera query run.tessera "SELECT * FROM span WHERE rank = 3 AND begin < 1000000" --csv
   tessera query run.tessera "SELECT name FROM sqlite_master"
 
-Tables: those of the file, and span, op_rank, memory_sample, allocation, critical_path
+Tables: those of the file, and span, op_rank, memory_sample, allocation, rank_step, critical_path
 (docs/query.md).
-Exit codes: 0 done, 2 bad input, or the trace is damaged.)";
+A query that walks a graph by WITH RECURSIVE ends only if it meets each row once: write UNION, not
+UNION ALL. --deadline ends any.
+Exit codes: 0 done, 2 bad input, the trace is damaged, or the deadline was over.)";
 
 constexpr std::size_t table_rows_max = 10'000;  // a table has to know all widths
 
@@ -47,31 +52,38 @@ query::RowSink csv_sink() {
           [](const auto& row) { fmt::print("{}", csv_line(texts_of(row))); }};
 }
 
-Status print_json(query::Query& query, const std::string& sql) {
+using Stop = const std::atomic<bool>*;
+
+Status print_json(query::Query& query, const std::string& sql, Stop stop) {
   std::vector<std::string> names;
   const char* before = "[\n";
-  TESSERA_TRY(query.run(sql, {[&](const auto& columns) { names = columns; },
-                              [&](const auto& row) {
-                                auto object = nlohmann::ordered_json::object();
-                                for (std::size_t i = 0; i < row.size(); ++i)
-                                  object[names[i]] = json_of(row[i]);
-                                constexpr auto replace = nlohmann::json::error_handler_t::replace;
-                                fmt::print("{}  {}", before, object.dump(-1, ' ', false, replace));
-                                before = ",\n";
-                              }}));
+  TESSERA_TRY(query.run(sql,
+                        {[&](const auto& columns) { names = columns; },
+                         [&](const auto& row) {
+                           auto object = nlohmann::ordered_json::object();
+                           for (std::size_t i = 0; i < row.size(); ++i)
+                             object[names[i]] = json_of(row[i]);
+                           constexpr auto replace = nlohmann::json::error_handler_t::replace;
+                           fmt::print("{}  {}", before, object.dump(-1, ' ', false, replace));
+                           before = ",\n";
+                         }},
+                        stop));
   fmt::print("{}\n]\n", *before == '[' ? "[" : "");
   return {};
 }
 
-Status print_table(query::Query& query, const std::string& sql) {
+Status print_table(query::Query& query, const std::string& sql, Stop stop) {
   std::vector<std::vector<std::string>> rows;
   std::int64_t left_out = 0;
   std::vector<std::string> names;
-  TESSERA_TRY(query.run(sql, {[&](const auto& columns) { names = columns; },
-                              [&](const auto& row) {
-                                rows.size() < table_rows_max ? rows.push_back(texts_of(row))
-                                                             : void(++left_out);
-                              }}));
+  Status status =
+      query.run(sql,
+                {[&](const auto& columns) { names = columns; },
+                 [&](const auto& row) {
+                   rows.size() < table_rows_max ? rows.push_back(texts_of(row)) : void(++left_out);
+                 }},
+                stop);
+  if (!status.ok() && (status.code() != Code::cancelled || rows.empty())) return status;
   const std::string heading =
       fmt::format("{} {}", with_separators(static_cast<std::int64_t>(rows.size()) + left_out),
                   rows.size() + static_cast<std::size_t>(left_out) == 1 ? "row" : "rows");
@@ -82,15 +94,22 @@ Status print_table(query::Query& query, const std::string& sql) {
     table.note(fmt::format("{} more rows are left out; --csv and --json print all.",
                            with_separators(left_out)));
   }
+  if (!status.ok()) table.note("The query was stopped before it was done: there may be more.");
   fmt::print("{}", table.text(/*bold=*/false));
-  return {};
+  return status;
 }
 
 Status run_query(const QueryArguments& a) {
   TESSERA_ASSIGN(query::Query query, query::Query::open(a.trace));
   warn_of_trace(a.trace, query.info());
-  if (a.csv) return query.run(a.sql, csv_sink());
-  return a.json ? print_json(query, a.sql) : print_table(query, a.sql);
+  limit_query_memory();
+  const QueryWatch watch(a.deadline_s);
+  const Status status = a.csv    ? query.run(a.sql, csv_sink(), watch.stop())
+                        : a.json ? print_json(query, a.sql, watch.stop())
+                                 : print_table(query, a.sql, watch.stop());
+  if (status.code() != Code::cancelled) return status;
+  return {Code::cancelled,
+          fmt::format("query: was not done within {} s (--deadline)", a.deadline_s)};
 }
 
 }  // namespace
@@ -103,6 +122,8 @@ void add_query(CLI::App& app, int& exit_code) {
   command->add_option("SQL", arguments->sql, "One SELECT")->required();
   CLI::Option* csv = command->add_flag("--csv", arguments->csv, "Print comma-separated values");
   command->add_flag("--json", arguments->json, "Print a list of JSON objects")->excludes(csv);
+  command->add_option("--deadline", arguments->deadline_s, "Seconds after which a query ends")
+      ->check(within(0.001, 1e7));
   command->callback([arguments, &exit_code] {
     const Status status = run_query(*arguments);
     if (!status.ok()) exit_code = complain(status);

@@ -23,6 +23,7 @@
 #include "cli/train/train_log.h"
 #include "cli/train/train_options.h"
 #include "cli/train/train_trace.h"
+#include "engine/text/rank_name.h"
 #include "tessera/storage/trace_writer.h"
 
 namespace tessera::cli {
@@ -120,7 +121,7 @@ class TrainProgram {
                                 "trace: leave {{rank}} out",
                                 arguments_.trace));
     }
-    const std::string name = trace_name(arguments_.trace, launch_.rank);
+    const std::string name = name_of_rank(arguments_.trace, launch_.rank);
     TESSERA_TRY(check_trace_name("--trace", name));
     TESSERA_ASSIGN(trace_, storage::TraceWriter::create(
                                name, {.clock = steady_time, .warn = [this](auto& said) {

@@ -11,9 +11,9 @@
 #include <numeric>
 
 #include "cli/command.h"
-#include "cli/train/trace_name.h"
 #include "cli/train/train_log.h"
 #include "engine/text/option_json.h"
+#include "engine/text/rank_name.h"
 
 namespace tessera::cli {
 namespace {

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int host_process = 1'000'000;              // and the rank
 constexpr int first_stream = 7, first_thread = 100;  // ids of lanes, beside those of what is added
-constexpr std::string_view rank_place = "{rank}";
 
 using Json = nlohmann::ordered_json;
 
@@ -62,16 +61,32 @@ const char* dtype_word(DType dtype) {
 
 class Chrome final : public Exporter {
  public:
-  Chrome(const analysis::Trace& trace, std::string out)
-      : trace_(trace), out_(std::move(out)), each_(out_.find(rank_place) != std::string::npos) {}
+  Chrome(const analysis::Trace& trace, const std::string& out, Rank only, OutputFile file)
+      : trace_(trace), out_(out), only_(only), file_(std::move(file)) {}
 
-  Status begin() override { return each_ ? Status() : open(out_, -1); }
+  Status begin() override {
+    Json groups = Json::array();
+    for (const auto& group : trace_.info().communicators) {
+      groups.push_back({{"pg_name", fmt::format("{}", group.id)},
+                        {"pg_desc", group.name},
+                        {"pg_size", group.group_size}});
+    }
+    Json info{{"backend", "nccl"}, {"world_size", trace_.run().ranks}, {"pg_config", groups}};
+    if (only_ >= 0) info["rank"] = only_;
+    Json devices = Json::array();
+    devices.push_back({{"id", 0},
+                       {"name", trace_.run().cluster},
+                       {"totalGlobalMem", trace_.run().memory_per_rank.value}});
+    // HTA looks for the rank by a pattern with a space in it.
+    file_.write(
+        fmt::format("{{\n\"schemaVersion\": 1,\n\"deviceProperties\": {},\n"
+                    "\"distributedInfo\": {},\n\"baseTimeNanoseconds\": 0,\n"
+                    "\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
+                    text_of(devices), text_of(info, 1)));
+    return {};
+  }
 
   Status rank(Rank rank) override {
-    if (each_) {
-      TESSERA_TRY(close());
-      TESSERA_TRY(open(path_of(rank), rank));
-    }
     name_process(rank, fmt::format("rank {}", rank));
     name_process(host_process + rank, fmt::format("rank {}, host", rank));
     for (const storage::StreamRow& stream : trace_.info().streams) {
@@ -137,59 +152,16 @@ class Chrome final : public Exporter {
   }
 
   Status finish(Exported& done) override {
-    TESSERA_TRY(close());
-    done.files = files_;
-    return {};
+    file_.write("\n]}\n");
+    done.files.push_back(out_);
+    return file_.finish();
   }
 
  private:
-  std::string path_of(Rank rank) const {
-    std::string path = out_;
-    const std::string number = fmt::format("{}", rank);
-    for (auto at = path.find(rank_place); at != path.npos; at = path.find(rank_place)) {
-      path.replace(at, rank_place.size(), number);
-    }
-    return path;
-  }
-
-  Status open(const std::string& path, Rank rank) {
-    TESSERA_ASSIGN(OutputFile file, OutputFile::create(path));
-    file_ = std::make_unique<OutputFile>(std::move(file));
-    files_.push_back(path);
-    first_ = true;
-    Json groups = Json::array();
-    for (const auto& group : trace_.info().communicators) {
-      groups.push_back({{"pg_name", fmt::format("{}", group.id)},
-                        {"pg_desc", group.name},
-                        {"pg_size", group.group_size}});
-    }
-    Json info{{"backend", "nccl"}, {"world_size", trace_.run().ranks}, {"pg_config", groups}};
-    if (rank >= 0) info["rank"] = rank;
-    Json devices = Json::array();
-    devices.push_back({{"id", 0},
-                       {"name", trace_.run().cluster},
-                       {"totalGlobalMem", trace_.run().memory_per_rank.value}});
-    // HTA looks for the rank by a pattern with a space in it.
-    file_->write(
-        fmt::format("{{\n\"schemaVersion\": 1,\n\"deviceProperties\": {},\n"
-                    "\"distributedInfo\": {},\n\"baseTimeNanoseconds\": 0,\n"
-                    "\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
-                    text_of(devices), text_of(info, 1)));
-    return {};
-  }
-
-  Status close() {
-    if (!file_) return {};
-    file_->write("\n]}\n");
-    const Status status = file_->finish();
-    file_.reset();
-    return status;
-  }
-
   void line(const std::string& text) {
-    if (!first_) file_->write(",\n");
+    if (!first_) file_.write(",\n");
     first_ = false;
-    file_->write(text);
+    file_.write(text);
   }
   void event(const Json& json) { line(text_of(json)); }
 
@@ -240,17 +212,17 @@ class Chrome final : public Exporter {
 
   const analysis::Trace& trace_;
   const std::string out_;
-  const bool each_;  // a file per rank
-  std::unique_ptr<OutputFile> file_;
-  std::vector<std::string> files_;
+  const Rank only_;  // of whom the file is; -1: of several
+  OutputFile file_;
   bool first_ = true;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Exporter>> chrome_exporter(const analysis::Trace& trace,
-                                                  const std::string& out) {
-  return std::unique_ptr<Exporter>(std::make_unique<Chrome>(trace, out));
+                                                  const std::string& out, Rank only) {
+  TESSERA_ASSIGN(OutputFile file, OutputFile::create(out));
+  return std::unique_ptr<Exporter>(std::make_unique<Chrome>(trace, out, only, std::move(file)));
 }
 
 }  // namespace tessera::exchange

@@ -56,8 +56,8 @@ class Csv final : public Exporter {
 
 }  // namespace
 
-Result<std::unique_ptr<Exporter>> csv_exporter(const analysis::Trace& trace,
-                                               const std::string& out) {
+Result<std::unique_ptr<Exporter>> csv_exporter(const analysis::Trace& trace, const std::string& out,
+                                               Rank) {
   TESSERA_ASSIGN(OutputFile file, OutputFile::create(out));
   return std::unique_ptr<Exporter>(std::make_unique<Csv>(trace, out, std::move(file)));
 }

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <utility>
 
+#include "engine/text/rank_name.h"
+#include "engine/text/text_file.h"
 #include "exchange/export/exporter.h"
 
 namespace tessera::exchange {
@@ -17,7 +21,7 @@ namespace {
 struct FormatRow {
   ExportFormat format;
   std::string_view name;
-  Result<std::unique_ptr<Exporter>> (*make)(const analysis::Trace&, const std::string&);
+  Result<std::unique_ptr<Exporter>> (*make)(const analysis::Trace&, const std::string&, Rank only);
   std::string_view begins;  // every file of it, and nobody else's
   const char* lost;         // what the format does not hold
 };
@@ -78,6 +82,10 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 Status check_replaces_export(const std::string& path) {
+  std::error_code ignored;  // what is not there is no folder
+  if (std::filesystem::is_directory(path, ignored)) {
+    return {Code::invalid_argument, fmt::format("{}: is a folder: name a file", path)};
+  }
   std::string text(4096, '\0');  // a page of SQLite
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -107,16 +115,26 @@ Result<Exported> export_trace(const analysis::Trace& trace, const std::string& o
     if (trace.recorded(rank)) continue;
     return Status(Code::invalid_argument, fmt::format("Rank {} was not recorded.", rank));
   }
+  const bool each = names_rank(out);
+  for (const Rank rank : ranks) {  // all, before the first is written
+    if (each) TESSERA_TRY(check_replaces_export(name_of_rank(out, rank)));
+  }
   const FormatRow& format = row_of(options.format);
-  TESSERA_ASSIGN(const std::unique_ptr<Exporter> exporter, format.make(trace, out));
-  TESSERA_TRY(exporter->begin());
   Exported done;
   std::int64_t count = 0;
+  const auto export_file = [&](const std::string& path, std::span<const Rank> of, Rank only) {
+    TESSERA_ASSIGN(const std::unique_ptr<Exporter> exporter, format.make(trace, path, only));
+    TESSERA_TRY(exporter->begin());
+    for (const Rank rank : of) {
+      TESSERA_TRY(add_rank(trace, rank, *exporter, done));
+      if (options.progress) options.progress(++count, static_cast<std::int64_t>(ranks.size()));
+    }
+    return exporter->finish(done);
+  };
+  if (!each) TESSERA_TRY(export_file(out, ranks, -1));
   for (const Rank rank : ranks) {
-    TESSERA_TRY(add_rank(trace, rank, *exporter, done));
-    if (options.progress) options.progress(++count, static_cast<std::int64_t>(ranks.size()));
+    if (each) TESSERA_TRY(export_file(name_of_rank(out, rank), {&rank, 1}, rank));
   }
-  TESSERA_TRY(exporter->finish(done));
   if (format.lost != nullptr) {
     done.warnings.push_back(fmt::format("{} does not hold {}", format.name, format.lost));
   }

@@ -34,22 +34,23 @@ class Exporter {
 };
 
 /// What was exported may be exported anew, in any format; any other file at `path` is somebody's.
-/// Fails: invalid_argument, naming the path.
+/// Fails: invalid_argument, naming the path, also for a folder.
 Status check_replaces_export(const std::string& path);
 
 /// `buffers` by id.
 using Buffers = std::vector<storage::BufferRow>;
 const storage::BufferRow& buffer_of(const Buffers& buffers, std::int32_t id);
 
+/// `only`: whom alone the file will be of, as its name says; -1: of several.
 Result<std::unique_ptr<Exporter>> perfetto_exporter(const analysis::Trace& trace,
-                                                    const std::string& out);
+                                                    const std::string& out, Rank only);
 Result<std::unique_ptr<Exporter>> chrome_exporter(const analysis::Trace& trace,
-                                                  const std::string& out);
-Result<std::unique_ptr<Exporter>> csv_exporter(const analysis::Trace& trace,
-                                               const std::string& out);
+                                                  const std::string& out, Rank only);
+Result<std::unique_ptr<Exporter>> csv_exporter(const analysis::Trace& trace, const std::string& out,
+                                               Rank only);
 Result<std::unique_ptr<Exporter>> sqlite_exporter(const analysis::Trace& trace,
-                                                  const std::string& out);
+                                                  const std::string& out, Rank only);
 Result<std::unique_ptr<Exporter>> snapshot_exporter(const analysis::Trace& trace,
-                                                    const std::string& out);
+                                                    const std::string& out, Rank only);
 
 }  // namespace tessera::exchange

@@ -15,6 +15,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   TESSERA_TRY(check_replaceable(path));
   TESSERA_TRY(check_replaces_export(path));
   OutputFile output(behind_links(path), nullptr);
+  TESSERA_TRY(check_replaces_export(output.beside()));  // a recording that was killed, perhaps
   output.file_.reset(std::fopen(output.beside().c_str(), "wb"));
   if (!output.file_) return output.failed();
   return output;

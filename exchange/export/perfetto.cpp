@@ -223,7 +223,7 @@ class Perfetto final : public Exporter {
 }  // namespace
 
 Result<std::unique_ptr<Exporter>> perfetto_exporter(const analysis::Trace& trace,
-                                                    const std::string& out) {
+                                                    const std::string& out, Rank) {
   TESSERA_ASSIGN(OutputFile file, OutputFile::create(out));
   return std::unique_ptr<Exporter>(std::make_unique<Perfetto>(trace, out, std::move(file)));
 }

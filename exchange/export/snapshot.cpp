@@ -202,7 +202,7 @@ class Snapshot final : public Exporter {
 }  // namespace
 
 Result<std::unique_ptr<Exporter>> snapshot_exporter(const analysis::Trace& trace,
-                                                    const std::string& out) {
+                                                    const std::string& out, Rank) {
   TESSERA_ASSIGN(Buffers buffers, trace.reader().buffers());
   TESSERA_ASSIGN(OutputFile file, OutputFile::create(out));
   return std::unique_ptr<Exporter>(

@@ -74,6 +74,7 @@ class SqliteRows final : public Exporter {
   Status begin() override {
     TESSERA_TRY(check_replaceable(out_));
     TESSERA_TRY(check_replaces_export(out_));
+    TESSERA_TRY(check_replaces_export(beside()));  // a recording that was killed, perhaps
     std::remove(beside().c_str());
     if (sqlite3_open(beside().c_str(), &database_) != SQLITE_OK ||
         sqlite3_exec(database_, tables, nullptr, nullptr, nullptr) != SQLITE_OK) {
@@ -186,7 +187,7 @@ class SqliteRows final : public Exporter {
 }  // namespace
 
 Result<std::unique_ptr<Exporter>> sqlite_exporter(const analysis::Trace& trace,
-                                                  const std::string& out) {
+                                                  const std::string& out, Rank) {
   return std::unique_ptr<Exporter>(std::make_unique<SqliteRows>(trace, out));
 }
 

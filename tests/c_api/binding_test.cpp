@@ -228,13 +228,14 @@ TEST_CASE("a program records a trace and asks it in columns", "[c_api]") {
   tessera_table* table = nullptr;
   require_done(tessera_query(file.c_str(),
                              "SELECT kind, count(*) AS n, avg(bytes) AS mean, NULL AS missing, "
-                             "CASE WHEN kind = 'compute' THEN 1 ELSE 'text' END AS mixed "
+                             "CASE WHEN kind = 'compute' THEN 1 ELSE 'text' END AS mixed, "
+                             "x'00ff' AS bytes "
                              "FROM op_rank WHERE rank = 1 GROUP BY kind ORDER BY kind",
                              &table));
-  REQUIRE(tessera_table_column_count(table) == 5);
+  REQUIRE(tessera_table_column_count(table) == 6);
   REQUIRE(tessera_table_row_count(table) >= 3);
-  std::array<tessera_column, 5> columns{};
-  for (std::int32_t c = 0; c < 5; ++c) {
+  std::array<tessera_column, 6> columns{};
+  for (std::int32_t c = 0; c < 6; ++c) {
     columns[c].struct_size = sizeof columns[c];
     require_done(tessera_table_column(table, c, &columns[c]));
   }
@@ -247,7 +248,9 @@ TEST_CASE("a program records a trace and asks it in columns", "[c_api]") {
   REQUIRE(columns[3].nulls != nullptr);
   CHECK(columns[3].nulls[0] == 1);
   CHECK(columns[4].type == TESSERA_TEXT);
-  CHECK(tessera_table_column(table, 5, columns.data()) == TESSERA_INVALID_ARGUMENT);
+  REQUIRE(columns[5].type == TESSERA_TEXT);
+  CHECK(std::string(columns[5].texts[columns[5].codes[0]]) == "x'00ff'");
+  CHECK(tessera_table_column(table, 6, columns.data()) == TESSERA_INVALID_ARGUMENT);
   CHECK(tessera_table_column(table, -1, columns.data()) == TESSERA_INVALID_ARGUMENT);
   tessera_table_destroy(table);
   tessera_table* none = nullptr;

@@ -161,6 +161,15 @@ TEST_CASE("a trace that cannot be written is refused before the run", "[cli]") {
   write("precious.txt", "not a trace, but somebody's work");
   check_refused("simulate " + tiny + " -o precious.txt", "exists and is no trace");
   CHECK(std::filesystem::file_size(run_folder() + "precious.txt") == 32);
+  // Other programs keep SQLite databases, too.
+  const std::string database = "SQLite format 3" + std::string(4081, '\0');
+  write("bookmarks.sqlite", database);
+  for (const char* command : {"simulate ", "trace import "}) {
+    check_refused(command + (command[0] == 's' ? tiny : "precious.txt") + " -o bookmarks.sqlite",
+                  "exists and is no trace");
+  }
+  std::ifstream kept(run_folder() + "bookmarks.sqlite", std::ios::binary);
+  CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == database);
 }
 
 TEST_CASE("a file that is no whole trace is refused", "[cli]") {

@@ -329,10 +329,30 @@ TEST_CASE("every flag of trace acts or is refused", "[cli][flags]") {
   CHECK(missing(flags_of("trace import"), recover + json + quiet) == "");
   check_cases("trace import rank0.json -o i.tessera", "i.tessera", recover + json);
   const std::vector<FlagCase> query = {{"--csv", "", ""}, {"--json", "", ""}};
-  CHECK(missing(flags_of("query"), query) == "");
+  const std::vector<FlagCase> endless = {{"--deadline", "", ""}};  // below
+  CHECK(missing(flags_of("query"), query + endless) == "");
   check_cases("query small.tessera 'SELECT * FROM run'", "", query);
   CHECK(missing(flags_of("compare"), json) == "");
   check_cases("compare small.tessera small.tessera", "", json);
+}
+
+TEST_CASE("a query without an end ends at its deadline, with what was found", "[cli]") {
+  write_model();
+  REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
+  const std::string endless =
+      "'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c'";
+  const auto run = run_tessera("query small.tessera " + endless + " --deadline 0.1");
+  CHECK(run.exit_code == 2);
+  CHECK(run.messages == "tessera: query: was not done within 0.1 s (--deadline)\n");
+  CHECK(run.output.find("The query was stopped before it was done") != std::string::npos);
+  const auto sum =
+      run_tessera("query small.tessera --json --deadline 0.1 " +
+                  ("'SELECT sum(x) FROM (" + endless.substr(1, endless.size() - 2) + ")'"));
+  CHECK(sum.exit_code == 2);
+  CHECK(sum.output.empty());
+  const auto none = run_tessera("query small.tessera 'SELECT 1' --deadline 0");
+  CHECK(none.exit_code == 2);
+  CHECK(none.messages.find("--deadline") != std::string::npos);
 }
 
 TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {

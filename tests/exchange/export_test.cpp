@@ -25,6 +25,10 @@ std::string bytes_of_file(const std::string& path) {
 using exchange::Exported;
 using exchange::ExportFormat;
 
+constexpr ExportFormat every_format[] = {ExportFormat::perfetto, ExportFormat::chrome,
+                                         ExportFormat::csv, ExportFormat::sqlite,
+                                         ExportFormat::memory_snapshot};
+
 analysis::Trace example() {
   return test::require_value(
       analysis::Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/gpt2-8-h100.tessera"));
@@ -186,12 +190,54 @@ TEST_CASE("every format has the spans of the trace, and their time", "[export]")
   CHECK(pickle.ends_with('.'));
 }
 
-TEST_CASE("every {rank} of a name is the rank", "[export]") {
+TEST_CASE("every {rank} of a name is the rank, and its file has nobody else", "[export]") {
+  const auto trace = example();
+  for (const ExportFormat format : every_format) {
+    const test::Imports folder;
+    INFO(exchange::name_of(format));
+    const Exported out = test::require_value(exchange::export_trace(
+        trace, folder.path("r{rank}-{rank}"), {.format = format, .ranks = {3, 5}}));
+    CHECK(out.files == std::vector{folder.path("r3-3"), folder.path("r5-5")});
+    for (const Rank rank : {3, 5}) {
+      const std::string alone = folder.path("alone" + std::to_string(rank));
+      REQUIRE(exchange::export_trace(trace, alone, {.format = format, .ranks = {rank}}).ok());
+      const auto bytes = [&](const std::string& path) { return bytes_of_file(path); };
+      const std::string file = folder.path(fmt::format("r{0}-{0}", rank));
+      if (format == ExportFormat::chrome) {  // whose rank is in the file, too
+        CHECK(bytes(file).find(fmt::format("\"rank\": {}", rank)) != std::string::npos);
+      } else {
+        CHECK(bytes(file) == bytes(alone));
+      }
+    }
+  }
+}
+
+TEST_CASE("no export takes the place of a folder or of a recording that was killed", "[export]") {
   const auto trace = example();
   const test::Imports folder;
-  const Exported out = test::require_value(exchange::export_trace(
-      trace, folder.path("r{rank}-{rank}.json"), {.format = ExportFormat::chrome, .ranks = {5}}));
-  CHECK(out.files == std::vector{folder.path("r5-5.json")});
+  std::filesystem::create_directory(folder.path("folder"));
+  const std::string killed = folder.file("run.partial", "SQLite format 3, of a recording");
+  for (const ExportFormat format : every_format) {
+    INFO(exchange::name_of(format));
+    for (const auto& [name, why] : {std::pair("folder", "folder: is a folder: name a file"),
+                                    std::pair("run", "run.partial: exists and was not exported")}) {
+      const auto done =
+          exchange::export_trace(trace, folder.path(name), {.format = format, .ranks = {0}});
+      REQUIRE_FALSE(done.ok());
+      CHECK(done.status().message().find(why) != std::string::npos);
+    }
+    CHECK(bytes_of_file(killed) == "SQLite format 3, of a recording");
+    CHECK_FALSE(std::filesystem::exists(folder.path("folder.partial")));
+  }
+}
+
+TEST_CASE("where one rank's file is somebody's, no rank's is written", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  folder.file("r7", "# Notes");
+  CHECK_FALSE(
+      exchange::export_trace(trace, folder.path("r{rank}"), {.format = ExportFormat::csv}).ok());
+  CHECK_FALSE(std::filesystem::exists(folder.path("r0")));
 }
 
 TEST_CASE("an exported profile is imported with the same collectives and kernels", "[export]") {
@@ -218,11 +264,8 @@ TEST_CASE("an exported profile is imported with the same collectives and kernels
 TEST_CASE("exports take the place of exports only", "[export]") {
   const auto trace = example();
   const test::Imports folder;
-  constexpr ExportFormat formats[] = {ExportFormat::perfetto, ExportFormat::chrome,
-                                      ExportFormat::csv, ExportFormat::sqlite,
-                                      ExportFormat::memory_snapshot};
   const std::string again = folder.path("again");
-  for (const ExportFormat format : formats) {
+  for (const ExportFormat format : every_format) {
     for (int times = 0; times < 2; ++times) {
       INFO(exchange::name_of(format));
       CHECK(exchange::export_trace(trace, again, {.format = format, .ranks = {0}}).ok());
@@ -232,7 +275,7 @@ TEST_CASE("exports take the place of exports only", "[export]") {
   for (const std::string& bytes : {std::string("# Notes\n"), std::string("{\"traceEvents\": []}"),
                                    std::string("\x80\x04\x95", 3), page}) {
     const std::string kept = folder.file("kept0", bytes);
-    for (const ExportFormat format : formats) {
+    for (const ExportFormat format : every_format) {
       const std::string name = format == ExportFormat::chrome ? folder.path("kept{rank}") : kept;
       const auto done = exchange::export_trace(trace, name, {.format = format, .ranks = {0}});
       INFO(exchange::name_of(format) << " over " << bytes.substr(0, 9));

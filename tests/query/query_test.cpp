@@ -101,6 +101,25 @@ TEST_CASE("a condition that a table sees gives the rows that SQLite would choose
   }
 }
 
+TEST_CASE("a blob is shown as SQL reads it, and how much of a long one is not", "[query]") {
+  query::Query query = test::open_example();
+  CHECK(answer(query, "SELECT x'00fF41' AS b, x'' AS none, zeroblob(40) AS long") ==
+        "b,none,long\nx'00ff41',x'',x'" + std::string(64, '0') + "' and 8 more bytes\n");
+  CHECK(answer(query, "SELECT hex(zeroblob(40)) AS h") == "h\n" + std::string(80, '0') + "\n");
+}
+
+TEST_CASE("a query that would take all memory ends with a sentence", "[query]") {
+  query::Query query = test::open_example();
+  query::limit_memory(32 << 20);
+  const Status status = query.run(
+      "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c ORDER BY x",
+      {[](const auto&) {}, [](const auto&) {}});
+  query::limit_memory(0);
+  CHECK(status.code() == Code::out_of_memory);
+  CHECK(status.message() == "The query needs more memory than there is for it.");
+  CHECK(answer(query, "SELECT 1 AS one") == "one\n1\n");
+}
+
 /// The run and its steps of the example, written by this version.
 std::string write_steps_anew(const std::string& path) {
   const auto reader =

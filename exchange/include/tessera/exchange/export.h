@@ -46,10 +46,10 @@ struct Exported {
   std::vector<std::string> warnings;  // one sentence each: what the format does not hold
 };
 
-/// Writes `out`, replacing an earlier export. `chrome`: where `out` has "{rank}" a file per rank,
-/// as HTA reads them. Nothing is at `out` after a failure but what was there before. Fails:
-/// invalid_argument (a rank that was not recorded, no memory for a snapshot, a file that no export
-/// wrote), io_error, and what the reader reports.
+/// Writes `out`, replacing an earlier export; where `out` has "{rank}" a file per rank, as HTA
+/// reads profiles. After a failure there is nothing of the file at its name but what was there
+/// before. Fails: invalid_argument (a rank that was not recorded, no rank at all, no memory for a
+/// snapshot, a file that no export wrote), io_error, and what the reader reports.
 Result<Exported> export_trace(const analysis::Trace& trace, const std::string& out,
                               const ExportOptions& options);
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,9 @@ struct RankSteps : RankStepColumns<OwnedColumn> {
 
 /// The step whose rank 0 is entry `first` of the columns. REQUIRES: they have all its ranks.
 RankStepBatch batch_of(const RankSteps& steps, std::int32_t step, std::size_t first);
+
+/// Whether a file that begins so is a trace, of any version, and no other SQLite database.
+bool begins_as_trace(std::string_view bytes);
 
 struct TraceInfo {
   TraceRun run;
