@@ -38,6 +38,16 @@ std::vector<std::string> texts_of(const std::vector<Value>& row) {
   return cells;
 }
 
+std::vector<std::string> exact_texts_of(const std::vector<Value>& row) {
+  std::vector<std::string> cells;
+  cells.reserve(row.size());
+  for (const Value& value : row) {
+    const auto* real = std::get_if<double>(&value);
+    cells.push_back(real != nullptr ? fmt::format("{}", *real) : text_of(value));
+  }
+  return cells;
+}
+
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
   for (std::size_t k = 0; k < cells.size(); ++k) line += (k == 0 ? "" : ",") + csv_of(cells[k]);

@@ -84,7 +84,12 @@ Result<Database> open_trace(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) {
-    return Status(Code::io_error, fmt::format("There is no file \"{}\".", path));
+    const bool left = std::filesystem::exists(path + ".partial", error);
+    return Status(Code::io_error,
+                  fmt::format("There is no file \"{}\"{}.", path,
+                              left ? ", but its recording, which goes on or was stopped: name \"" +
+                                         path + ".partial\""
+                                   : ""));
   }
   if (std::filesystem::is_directory(status)) {
     return Status(Code::io_error,

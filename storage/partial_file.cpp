@@ -55,6 +55,10 @@ bool has_companions(const std::string& name) {
   });
 }
 
+void remove_companions(const std::string& name) {
+  for (const char* ending : companions) ::unlink((name + ending).c_str());
+}
+
 Status cannot_write(const std::string& name, const std::string& why) {
   return {Code::io_error, fmt::format("Cannot write a trace to \"{}\": {}.", name, why)};
 }
@@ -76,7 +80,7 @@ Result<std::optional<OwnedFile>> OwnedFile::open(const std::string& name) {
 // SQLite must not find what it left beside an earlier file of this name.
 Status OwnedFile::clear() {
   if (::ftruncate(descriptor_, 0) != 0) return cannot_write(name_, reason_of(errno));
-  for (const char* ending : companions) ::unlink((name_ + ending).c_str());
+  remove_companions(name_);
   return {};
 }
 
@@ -132,12 +136,15 @@ OwnedFile::~OwnedFile() {
 void OwnedFile::remove() {
   if (!named()) return;
   ::unlink(name_.c_str());
-  for (const char* ending : companions) ::unlink((name_ + ending).c_str());
+  remove_companions(name_);
 }
 
 Status OwnedFile::move_to(const std::string& path) {
   if (::fsync(descriptor_) != 0) return cannot_write(name_, reason_of(errno));
   if (!named()) return cannot_write(path, fmt::format("\"{}\" was removed or replaced", name_));
+  // What SQLite has beside a recording that was called so would be read as a part of this file.
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) remove_companions(path);
   if (std::rename(name_.c_str(), path.c_str()) != 0) {
     const int error = errno;
     return {Code::io_error,

@@ -39,6 +39,12 @@ Result<RecoveredTrace> complete(const TraceInfo& info, OwnedFile& file) {
 
 Result<RecoveredTrace> recover_trace(const std::string& path, const std::string& out) {
   TESSERA_ASSIGN(const TraceReader reader, TraceReader::open(path));
+  std::error_code ignored;  // what is not there is no other file
+  if (std::filesystem::equivalent(path, out, ignored)) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("\"{}\" is to be recovered and to be written: choose another name.", out));
+  }
   TESSERA_ASSIGN(OwnedFile file, OwnedFile::replace(out + ".recovered"));
   Status status = copy(path, reader.info(), file.name());
   Result<RecoveredTrace> recovered =

@@ -45,11 +45,12 @@ Table parts_table(const Comparison& c) {
   row("exposed transfers", &analysis::StepParts::transfer);
   row("exposed waiting", &analysis::StepParts::waiting);
   row("other", &analysis::StepParts::other);
-  table.note(fmt::format(
-      "{} of {} and {} operations are the same ones ({:.2f} %), {} of them for "
-      "another reason; {} steps, {} ranks recorded in both",
-      with_separators(c.matched), with_separators(c.ops_a), with_separators(c.ops_b),
-      100 * c.matched_share(), with_separators(c.other_reason), c.steps, c.ranks.size()));
+  table.note(
+      fmt::format("{} of {} and {} operations are the same ones ({:.2f} %), {} of them for "
+                  "another reason; {}, {} recorded in both",
+                  with_separators(c.matched), with_separators(c.ops_a), with_separators(c.ops_b),
+                  100 * c.matched_share(), with_separators(c.other_reason),
+                  counted(c.steps, "step"), counted(std::ssize(c.ranks), "rank")));
   if (!c.changed.empty()) table.note("B has other collectives: " + c.changed);
   if (c.collectives_only) {
     table.note(

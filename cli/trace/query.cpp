@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
@@ -17,6 +18,7 @@ namespace tessera::cli {
 namespace {
 
 using query::csv_line;
+using query::exact_texts_of;
 using query::text_of;
 using query::texts_of;
 using query::Value;
@@ -49,16 +51,30 @@ nlohmann::ordered_json json_of(const Value& value) {
 
 query::RowSink csv_sink() {
   return {[](const auto& names) { fmt::print("{}", csv_line(names)); },
-          [](const auto& row) { fmt::print("{}", csv_line(texts_of(row))); }};
+          [](const auto& row) { fmt::print("{}", csv_line(exact_texts_of(row))); }};
 }
 
 using Stop = const std::atomic<bool>*;
+
+// An object has each name once: a second "rank" is "rank:1", as SQLite itself calls it in views.
+std::vector<std::string> names_once(std::vector<std::string> names) {
+  std::set<std::string> taken(names.begin(), names.end());
+  std::set<std::string> seen;
+  for (std::string& name : names) {
+    const std::string wanted = name;
+    for (int k = 1; !seen.insert(name).second; ++k) {
+      const std::string other = fmt::format("{}:{}", wanted, k);
+      if (taken.insert(other).second) name = other;
+    }
+  }
+  return names;
+}
 
 Status print_json(query::Query& query, const std::string& sql, Stop stop) {
   std::vector<std::string> names;
   const char* before = "[\n";
   TESSERA_TRY(query.run(sql,
-                        {[&](const auto& columns) { names = columns; },
+                        {[&](const auto& columns) { names = names_once(columns); },
                          [&](const auto& row) {
                            auto object = nlohmann::ordered_json::object();
                            for (std::size_t i = 0; i < row.size(); ++i)
@@ -87,6 +103,7 @@ Status print_table(query::Query& query, const std::string& sql, Stop stop) {
   const std::string heading =
       fmt::format("{} {}", with_separators(static_cast<std::int64_t>(rows.size()) + left_out),
                   rows.size() + static_cast<std::size_t>(left_out) == 1 ? "row" : "rows");
+  for (std::string& name : names) name = printable(name);
   Table table(heading, names);
   table.align_left();
   for (auto& row : rows) table.row(std::move(row));

@@ -138,6 +138,7 @@ class Chrome final : public Exporter {
   }
 
   bool wants_memory() const override { return true; }
+  bool holds_host_memory() const override { return false; }
   Status memory(const storage::MemorySeries& series) override {
     for (std::size_t i = 0; i < series.time.size(); ++i) {
       if (!is_on_device(series.memory_class[i])) continue;  // "Device Type" 1 is a GPU

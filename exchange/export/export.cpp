@@ -61,12 +61,17 @@ Status add_spans(const analysis::Trace& trace, Rank rank, Exporter& exporter, Ex
   return {};
 }
 
-Status add_rank(const analysis::Trace& trace, Rank rank, Exporter& exporter, Exported& done) {
+Status add_rank(const analysis::Trace& trace, Rank rank, Exporter& exporter, Exported& done,
+                std::int64_t& left_out) {
   TESSERA_TRY(exporter.rank(rank));
   TESSERA_TRY(add_spans(trace, rank, exporter, done));
   if (!exporter.wants_memory()) return {};
   TESSERA_ASSIGN(const storage::MemorySeries memory, trace.reader().memory(rank));
-  done.memory_samples += static_cast<std::int64_t>(memory.time.size());
+  const auto of_device = std::count_if(memory.memory_class.begin(), memory.memory_class.end(),
+                                       [](MemoryClass c) { return is_on_device(c); });
+  const bool all = exporter.holds_host_memory();
+  done.memory_samples += all ? std::ssize(memory.time) : of_device;
+  left_out += all ? 0 : std::ssize(memory.time) - of_device;
   return exporter.memory(memory);
 }
 
@@ -121,19 +126,23 @@ Result<Exported> export_trace(const analysis::Trace& trace, const std::string& o
   }
   const FormatRow& format = row_of(options.format);
   Exported done;
-  std::int64_t count = 0;
+  std::int64_t count = 0, left_out = 0;
   const auto export_file = [&](const std::string& path, std::span<const Rank> of, Rank only) {
     TESSERA_ASSIGN(const std::unique_ptr<Exporter> exporter, format.make(trace, path, only));
     TESSERA_TRY(exporter->begin());
     for (const Rank rank : of) {
-      TESSERA_TRY(add_rank(trace, rank, *exporter, done));
+      TESSERA_TRY(add_rank(trace, rank, *exporter, done, left_out));
       if (options.progress) options.progress(++count, static_cast<std::int64_t>(ranks.size()));
     }
     return exporter->finish(done);
   };
-  if (!each) TESSERA_TRY(export_file(out, ranks, -1));
+  if (!each) TESSERA_TRY(export_file(out, ranks, ranks.size() == 1 ? ranks[0] : -1));
   for (const Rank rank : ranks) {
     if (each) TESSERA_TRY(export_file(name_of_rank(out, rank), {&rank, 1}, rank));
+  }
+  if (left_out > 0) {
+    done.warnings.push_back(
+        fmt::format("{} memory samples are not of a device and were left out", left_out));
   }
   if (format.lost != nullptr) {
     done.warnings.push_back(fmt::format("{} does not hold {}", format.name, format.lost));

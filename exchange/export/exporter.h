@@ -29,6 +29,8 @@ class Exporter {
   /// Whether `memory` is to be called.
   virtual bool wants_memory() const { return false; }
   virtual Status memory(const storage::MemorySeries&) { return {}; }
+  /// Otherwise samples of the host's memory and of NVMe are left out.
+  virtual bool holds_host_memory() const { return true; }
   /// Publishes the files and adds their names.
   virtual Status finish(Exported& done) = 0;
 };

@@ -72,6 +72,7 @@ class Snapshot final : public Exporter {
 
   Status span(const ExportedSpan&) override { return {}; }
   bool wants_memory() const override { return true; }
+  bool holds_host_memory() const override { return false; }
 
   // Devices of a snapshot are counted from 0.
   Status memory(const storage::MemorySeries& series) override {
@@ -87,6 +88,7 @@ class Snapshot final : public Exporter {
         ++without_begin_;
         continue;
       }
+      any_ = true;
       if (!allocates) event("free_requested", series.time[i], block, series.memory_class[i]);
       event(allocates ? "alloc" : "free_completed", series.time[i], block, series.memory_class[i]);
       file_.write(pickle_.take());
@@ -94,13 +96,13 @@ class Snapshot final : public Exporter {
     pickle_.end_list();
     const std::int64_t reserved = series.reserved.empty() ? 0 : series.reserved.back().value;
     devices_.push_back({addresses.live(), reserved});
-    any_ = any_ || !series.time.empty();
     return {};
   }
 
   Status finish(Exported& done) override {
     if (!any_) {
-      return {Code::invalid_argument, "The trace has no memory samples to make a snapshot of."};
+      return {Code::invalid_argument,
+              "The trace has no samples of a device's memory to make a snapshot of."};
     }
     pickle_.end_list();
     pickle_.text("segments");

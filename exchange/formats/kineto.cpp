@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "exchange/formats/kineto_context.h"
 #include "exchange/formats/kineto_lanes.h"
 #include "exchange/formats/kineto_memory.h"
+#include "exchange/import/file_rank.h"
 #include "exchange/import/format_version.h"
 #include "exchange/import/torch_collectives.h"
 
@@ -304,20 +306,6 @@ class KinetoImport {
   std::int64_t without_launch_ = 0, without_size_ = 0, other_kernels_ = 0;
 };
 
-/// "trace_rank3.json", "rank-3.pt.trace.json", "fsdp2-3.json": the last number behind "rank", or
-/// -1.
-Rank rank_in_name(std::string_view name) {
-  const auto word = name.rfind("rank");
-  if (word == std::string_view::npos) return -1;
-  std::size_t at = word + 4;
-  while (at < name.size() && (name[at] == '_' || name[at] == '-' || name[at] == '.')) ++at;
-  std::int64_t number = -1;
-  for (; at < name.size() && name[at] >= '0' && name[at] <= '9' && number < (1 << 20); ++at) {
-    number = std::max<std::int64_t>(number, 0) * 10 + (name[at] - '0');
-  }
-  return static_cast<Rank>(number);
-}
-
 void add_facts(const KinetoFile& file, const KinetoContexts& contexts, ImportedRun& run) {
   run.world = std::max(run.world, file.world);
   if (run.facts.scheme.empty()) run.facts.scheme = contexts.scheme();
@@ -326,6 +314,21 @@ void add_facts(const KinetoFile& file, const KinetoContexts& contexts, ImportedR
   for (const KinetoGroup& group : file.groups) {
     run.group({group.name, group.description, group.ranks, group.size});
   }
+}
+
+void tell_devices(const KinetoFile& file, const std::string& name, ImportedRun& run) {
+  std::vector<bool> has_kernels(file.threads.size());
+  for (const KinetoEvent& event : file.events) {
+    if (event.category != KinetoCategory::kernel) continue;
+    has_kernels[static_cast<std::size_t>(event.thread)] = true;
+  }
+  std::set<std::string_view> devices;
+  for (std::size_t k = 0; k < has_kernels.size(); ++k) {
+    if (has_kernels[k]) devices.insert(file.threads[k].process);
+  }
+  if (devices.size() < 2) return;
+  run.warn(fmt::format("\"{}\" has kernels of {} devices: they are shown as those of one rank",
+                       name, devices.size()));
 }
 
 }  // namespace
@@ -354,8 +357,21 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
     run.warn(fmt::format("\"{}\" says that it is of rank {} among {}: there are more, then",
                          source.name(), file.rank, file.world));
   }
+  if (file.named_ranks.size() > 1) {
+    return source.error(Code::invalid_argument,
+                        fmt::format("it has the processes of {} ranks: give each a file of its own "
+                                    "(`tessera trace export -o 'rank{{rank}}.json'`)",
+                                    file.named_ranks.size()));
+  }
+  if (run.world > 0 && file.world > 0 && run.world != file.world) {
+    return source.error(Code::invalid_argument,
+                        fmt::format("it is of a run of {} ranks, and the files before it of one of "
+                                    "{}: all files of an import are of one run",
+                                    file.world, run.world));
+  }
   Rank number = file.rank;
-  if (number < 0) number = rank_in_name(source.name());
+  if (number < 0 && !file.named_ranks.empty()) number = *file.named_ranks.begin();
+  if (number < 0) number = rank_of_file(source.name(), /*any_number=*/false);
   ImportedRank& rank = run.rank(number, source.path());
   if (!rank.spans.empty()) {
     return source.error(Code::invalid_argument,
@@ -369,6 +385,7 @@ Status read_kineto(SourceFile& source, const ImportLimits& limits, ImportedRun& 
   rank.device_times = std::any_of(file.events.begin(), file.events.end(), [](const auto& event) {
     return event.category == KinetoCategory::kernel;
   });
+  tell_devices(file, source.name(), run);
   const KinetoContexts contexts(file, run);
   add_facts(file, contexts, run);
   add_kineto_memory(file, contexts, rank, run);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "exchange/formats/kineto_properties.h"
@@ -22,7 +23,7 @@ constexpr Time time_most = Time{1} << 61;
 /// One event as it lies in the file; views last as long as the buffer.
 struct RawEvent {
   std::string_view ph, cat, name, ts, dur, pid, tid;
-  std::string_view correlation, external;
+  std::string_view correlation, external, label;
   // Collectives.
   std::string_view collective, dtype, group, description, ranks, in, out, group_size, sequence;
   std::string_view input_dims, input_type;
@@ -45,6 +46,7 @@ constexpr std::array event_keys = {Key{"ph", &RawEvent::ph},     Key{"cat", &Raw
 constexpr std::array argument_keys = {Key{"External id", &RawEvent::external},
                                       Key{"external id", &RawEvent::external},
                                       Key{"correlation", &RawEvent::correlation},
+                                      Key{"name", &RawEvent::label},
                                       Key{"Collective name", &RawEvent::collective},
                                       Key{"dtype", &RawEvent::dtype},
                                       Key{"Process Group Name", &RawEvent::group},
@@ -114,6 +116,7 @@ class Reader {
     if (raw.ph == "i" && raw.name == "[memory]") return add_memory(raw);
     if (raw.ph == "B" || raw.ph == "E") return count_lost("begin-or-end");  // no profiler of torch
     if (raw.ph == "C") return count_lost("counter");
+    if (raw.ph == "M" && raw.name == "process_name") add_process(raw.label);
     // Metadata, flows, marks of the profiler itself: their content is found elsewhere.
     constexpr std::string_view elsewhere = "MstfiI";
     if (raw.ph.size() != 1 || elsewhere.find(raw.ph) == elsewhere.npos) count_lost("other");
@@ -128,6 +131,16 @@ class Reader {
   bool too_many() const { return static_cast<std::int64_t>(file_.events.size()) > events_max_; }
 
  private:
+  /// Exports of traces name processes by rank.
+  void add_process(std::string_view label) {
+    constexpr std::string_view begin = "rank ";
+    if (!label.starts_with(begin)) return;
+    Rank rank = -1;
+    const char* const end = label.data() + label.size();
+    const auto [rest, error] = std::from_chars(label.data() + begin.size(), end, rank);
+    if (error == std::errc() && rest == end && rank >= 0) file_.named_ranks.insert(rank);
+  }
+
   std::int32_t thread_of(const RawEvent& raw) {
     if (raw.pid == last_pid_ && raw.tid == last_tid_) return last_;
     last_pid_ = raw.pid;

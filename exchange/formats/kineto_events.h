@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,7 @@ struct KinetoFile {
   std::vector<KinetoMemory> memory;
   std::vector<KinetoMessage> messages;
   std::vector<KinetoThread> threads;
+  std::set<Rank> named_ranks;  // of processes that are called so: "rank 3"
 };
 
 /// Reads all; what is left out is counted in `run.lost`. Fails: as JsonStream, but a file that ends

@@ -157,6 +157,25 @@ Status read_all(std::vector<Opened>& files, const ImportOptions& options, Import
   return {};
 }
 
+/// Files of different runs have the same process groups, and nothing in common.
+void tell_strangers(ImportedRun& run, const CollectiveMatches& matches) {
+  std::vector<Rank> alone;
+  std::int64_t with_collectives = 0;
+  for (std::size_t r = 0; r < run.ranks().size(); ++r) {
+    const std::vector<std::int32_t>& of = matches.of[r];
+    with_collectives += of.empty() ? 0 : 1;
+    const bool met = std::any_of(of.begin(), of.end(), [&](std::int32_t matched) {
+      return matched >= 0 && matches.matched[static_cast<std::size_t>(matched)].members > 1;
+    });
+    if (!of.empty() && !met) alone.push_back(run.ranks()[r].rank);
+  }
+  if (alone.empty() || with_collectives < 2) return;
+  run.warn(
+      fmt::format("no collective of {} rank{} ({}{}) is on any other: are their files of one run?",
+                  alone.size(), alone.size() == 1 ? "" : "s", alone.front(),
+                  alone.size() == 1 ? "" : fmt::format(" to {}", alone.back())));
+}
+
 }  // namespace
 
 Result<Imported> import_traces(const std::vector<std::string>& files, const std::string& out,
@@ -188,6 +207,7 @@ Result<Imported> import_traces(const std::vector<std::string>& files, const std:
                               known.empty() ? "" : ": ", known.empty() ? "" : known.back()));
   }
   const CollectiveMatches matches = match_collectives(run);
+  tell_strangers(run, matches);
   align_clocks(run, matches);
   for (const ImportedRank& rank : run.ranks()) {
     if (run.ranks().size() > 1) done.clock_offsets.push_back(rank.offset);

@@ -172,6 +172,13 @@ TEST_CASE("a trace that cannot be written is refused before the run", "[cli]") {
   CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == database);
 }
 
+TEST_CASE("where there is a recording, who asks for its trace is told its name", "[cli]") {
+  write("gone.tessera.partial", "");
+  check_refused("report gone.tessera",
+                "There is no file \"gone.tessera\", but its recording, which goes on or was "
+                "stopped: name \"gone.tessera.partial\".");
+}
+
 TEST_CASE("a file that is no whole trace is refused", "[cli]") {
   REQUIRE(run_tessera(simulate_tiny + "-q").exit_code == 0);
   std::ifstream file(run_folder() + "x.tessera", std::ios::binary);

@@ -355,6 +355,15 @@ TEST_CASE("a query without an end ends at its deadline, with what was found", "[
   CHECK(none.messages.find("--deadline") != std::string::npos);
 }
 
+TEST_CASE("no column and no digit of an answer is lost on the way to a file", "[cli]") {
+  write_model();
+  REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);
+  const std::string ask = "query small.tessera 'SELECT 1 AS a, 2 AS a, 12345678901234.5 AS t' ";
+  CHECK(run_tessera(ask + "--json").output ==
+        "[\n  {\"a\":1,\"a:1\":2,\"t\":12345678901234.5}\n]\n");
+  CHECK(run_tessera(ask + "--csv").output == "a,a,t\n1,2,12345678901234.5\n");
+}
+
 TEST_CASE("every flag of collective, cluster and calibrate acts or is refused", "[cli][flags]") {
   const std::vector<FlagCase> collective = {
       {"--cluster", "dgx-a100", "--sizes 1M "},

@@ -231,6 +231,27 @@ TEST_CASE("no export takes the place of a folder or of a recording that was kill
   }
 }
 
+TEST_CASE("a snapshot of memory that no device has is refused, and samples left out are counted",
+          "[export]") {
+  const test::Imports folder;
+  REQUIRE(folder.import({test::recorded("torch-fsdp2-0.json.gz")}).ok());
+  const auto trace = folder.trace();
+  const auto snapshot = exchange::export_trace(trace, folder.path("s.pickle"),
+                                               {.format = ExportFormat::memory_snapshot});
+  CHECK(snapshot.status().message() ==
+        "The trace has no samples of a device's memory to make a snapshot of.");
+  CHECK_FALSE(std::filesystem::exists(folder.path("s.pickle")));
+  const auto chrome = test::require_value(
+      exchange::export_trace(trace, folder.path("c.json"), {.format = ExportFormat::chrome}));
+  const auto rows = test::require_value(
+      exchange::export_trace(trace, folder.path("r.db"), {.format = ExportFormat::sqlite}));
+  CHECK(chrome.memory_samples == 0);
+  CHECK(rows.memory_samples > 0);
+  CHECK(
+      chrome.warnings.front() ==
+      fmt::format("{} memory samples are not of a device and were left out", rows.memory_samples));
+}
+
 TEST_CASE("where one rank's file is somebody's, no rank's is written", "[export]") {
   const auto trace = example();
   const test::Imports folder;

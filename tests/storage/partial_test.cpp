@@ -112,6 +112,14 @@ TEST_CASE("a recording that is killed is a trace of what was recorded, and is re
   CHECK(reader->verify().ok());
   CHECK(reader->diagnostics()->back().code == "cut");
   CHECK(fs::exists(partial));
+  CHECK(storage::recover_trace(partial, partial).status().message() ==
+        "\"" + partial + "\" is to be recovered and to be written: choose another name.");
+  // Under the name of a trace it is one with a log, which is none of what is written there next.
+  fs::copy_file(partial, folder / "named.tessera");
+  fs::copy_file(partial + "-wal", folder / "named.tessera-wal");
+  CHECK(TraceReader::open(folder / "named.tessera").ok());
+  static_cast<void>(test::write(recording, folder / "named.tessera"));
+  CHECK_FALSE(fs::exists(folder / "named.tessera-wal"));
   // Started again, the run leaves alone what the first one has left.
   std::string warning;
   auto again = TraceWriter::create(folder / "run.tessera",
