@@ -14,7 +14,8 @@ extern "C" __attribute__((visibility("default"))) int sqlite3_tesseratrace_init(
     *error = sqlite3_mprintf("Open a trace before this extension is loaded.");
     return SQLITE_ERROR;
   }
-  const tessera::Status status = tessera::query::register_tables(connection, path);
+  const tessera::Status status =
+      tessera::query::register_tables(connection, path, /*verified=*/false);
   if (status.ok()) return SQLITE_OK;
   *error = sqlite3_mprintf("%s", status.message().c_str());
   return SQLITE_ERROR;

@@ -286,9 +286,9 @@ std::span<const TableKind> tables() {
   return kinds;
 }
 
-Status register_tables(sqlite3* connection, const std::string& path) {
+Status register_tables(sqlite3* connection, const std::string& path, bool verified) {
   static const sqlite3_module module = make_module();
-  const auto source = std::make_shared<Source>(path);
+  const auto source = std::make_shared<Source>(path, verified);
   for (const TableKind& kind : tables()) {
     const int result = sqlite3_create_module_v2(
         connection, kind.name, &module, new Registered{source, &kind},

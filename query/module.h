@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the virtual tables known to a connection of SQLite.
 //
-//   TESSERA_TRY(register_tables(connection, "run.tessera"));
+//   TESSERA_TRY(register_tables(connection, "run.tessera", /*verified=*/false));
 //   // SELECT * FROM span WHERE rank = 3
 #pragma once
 
@@ -12,8 +12,9 @@
 
 namespace tessera::query {
 
-/// `path`: the trace that they show; it is opened when one of them is read for the first time.
-/// Fails: corrupt (SQLite refuses them).
-Status register_tables(sqlite3* connection, const std::string& path);
+/// `path`: the trace that they show; it is opened when one of them is read for the first time, and
+/// its tables are compared with their hash then unless that was done (`verified`). Fails: corrupt
+/// (SQLite refuses them).
+Status register_tables(sqlite3* connection, const std::string& path, bool verified);
 
 }  // namespace tessera::query

@@ -108,7 +108,7 @@ Result<Query> Query::open(const std::string& path) {
   TESSERA_ASSIGN(storage::Database database, storage::open_trace(path));
   TESSERA_TRY(database.run(own_views().c_str()));
   database.allow_any_work();
-  TESSERA_TRY(register_tables(database.connection(), path));
+  TESSERA_TRY(register_tables(database.connection(), path, /*verified=*/true));
   // A virtual table declares its columns when it is met for the first time, which is not reading.
   for (const TableKind& kind : tables()) {
     TESSERA_TRY(database.prepare(fmt::format("SELECT 1 FROM {}", kind.name)).status());

@@ -6,9 +6,9 @@
 namespace tessera::query {
 namespace {
 
-Result<analysis::Trace> open_whole(const std::string& path) {
+Result<analysis::Trace> open_whole(const std::string& path, bool verified) {
   TESSERA_ASSIGN(analysis::Trace trace, analysis::Trace::open(path, analysis::Trace::Check::later));
-  TESSERA_TRY(trace.reader().verify_tables());
+  if (!verified) TESSERA_TRY(trace.reader().verify_tables());
   return trace;
 }
 
@@ -16,7 +16,7 @@ Result<analysis::Trace> open_whole(const std::string& path) {
 
 Result<const analysis::Trace*> Source::trace() {
   if (!trace_) {
-    trace_.emplace(open_whole(path_));
+    trace_.emplace(open_whole(path_, verified_));
     if (trace_->ok()) {
       TESSERA_ASSIGN(buffers_, (*trace_)->reader().buffers());
     }

@@ -24,7 +24,8 @@ struct Wanted {
 /// Opened by the first query that needs it: a query of ordinary tables reads nothing else.
 class Source {
  public:
-  explicit Source(std::string path) : path_(std::move(path)) {}
+  /// `verified`: the content hash of its tables was compared with the one they should have.
+  Source(std::string path, bool verified) : path_(std::move(path)), verified_(verified) {}
 
   /// Reads of `rank_step` what is asked for: of 16,384 ranks and 1,000 steps it is 1.2 GB. Fails:
   /// as analysis::Trace::open.
@@ -41,6 +42,7 @@ class Source {
 
  private:
   std::string path_;
+  bool verified_;
   std::optional<Result<analysis::Trace>> trace_;
   std::vector<storage::BufferRow> buffers_;  // ascending id
   std::optional<Result<analysis::CriticalPath>> path_of_step_;

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "storage/schema.h"
-#include "tessera/storage/trace_reader.h"
+#include "tessera/storage/begins_as_trace.h"
 
 namespace tessera::storage {
 namespace {

@@ -2,7 +2,7 @@
 #include "cli/train/trace_name.h"
 
 #include "cli/text_file.h"
-#include "tessera/storage/trace_reader.h"
+#include "tessera/storage/begins_as_trace.h"
 
 namespace tessera::cli {
 

@@ -18,7 +18,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,9 +75,6 @@ struct RankSteps : RankStepColumns<OwnedColumn> {
 
 /// The step whose rank 0 is entry `first` of the columns. REQUIRES: they have all its ranks.
 RankStepBatch batch_of(const RankSteps& steps, std::int32_t step, std::size_t first);
-
-/// Whether a file that begins so is a trace, of any version, and no other SQLite database.
-bool begins_as_trace(std::string_view bytes);
 
 struct TraceInfo {
   TraceRun run;
