@@ -119,9 +119,9 @@ std::optional<std::string> slow_matmuls(const SimulateOptions& options) {
   const double times = gpu.bf16_flops_per_s / gpu.fp32_flops_per_s;
   if (computes_in_half(options) || times < 2) return std::nullopt;
   return fmt::format(
-      "matmuls run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
+      "matmuls{} run in float32 without TF32, which is {:.0f} times slower than bf16 on {}: "
       "--param-dtype bf16 is what most train in",
-      times, gpu.name);
+      options.stack.fp8 ? " beside those in fp8" : "", times, gpu.name);
 }
 
 // Beside parts that were measured, the costs of others mean little.

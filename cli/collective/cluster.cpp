@@ -49,6 +49,7 @@ Status check_cluster(const std::string& path) {
   TESSERA_ASSIGN(const auto cluster, sim::load_cluster(path, 1));
   fmt::print("{}: {}, {} x {} a node\n", path, cluster.name, cluster.gpus_per_node,
              cluster.gpu.name);
+  print_warnings(sim::idle_numbers(cluster));
   return {};
 }
 

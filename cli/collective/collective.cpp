@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -164,9 +165,14 @@ Status collective(const CollectiveArguments& a) {
   if (!a.nccl.empty() && a.nccl != cluster.nccl.version) {
     cluster.nccl.version = a.nccl;
     cluster.shipped = false;
+    if (!sim::knows_gpu(cluster.nccl)) {
+      return refused(fmt::format("--nccl {}: is older than the GPUs of {}: give 2.27 or newer",
+                                 a.nccl, cluster.name));
+    }
   }
   TESSERA_ASSIGN(const auto members, members_of(a, cluster));
   if (members.size() < 2) return refused("a collective needs at least 2 ranks");
+  print_warnings(sim::idle_numbers(cluster));
   const sim::CollectiveShape group = sim::shape_of(members, cluster.gpus_per_node);
   std::vector<CollectiveTable> tables;
   for (const OpKind kind : kinds) {
@@ -175,6 +181,10 @@ Status collective(const CollectiveArguments& a) {
   }
   if (!a.plot.empty()) {
     TESSERA_TRY(check_overwrites("--plot", a.plot, "SVG", "<svg"));
+    if (std::filesystem::path(a.plot).extension() != ".svg") {
+      return refused(fmt::format(
+          "--plot {}: plots are SVG files: give a name that ends in .svg", a.plot));
+    }
     TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));
   }
   a.json ? print_json(cluster, group, tables) : print_tables(cluster, group, tables);

@@ -83,8 +83,9 @@ Status check_software(const ProfileOptions& profile, const sim::StackProfile& st
   return check_dropout(lora, stack);
 }
 
-std::vector<std::string> without_effect(const ProfileOptions& o, const Model& model) {
-  std::vector<std::string> out;
+std::vector<std::string> without_effect(const ProfileOptions& o, const Model& model,
+                                        const sim::Cluster& cluster) {
+  std::vector<std::string> out = sim::idle_numbers(cluster);
   const auto needs = [&](const std::string& option, const char* what, auto&& has) {
     if (option.empty()) return;
     const bool any = std::any_of(model.modules.begin(), model.modules.end(),
@@ -98,6 +99,11 @@ std::vector<std::string> without_effect(const ProfileOptions& o, const Model& mo
         [](const ModuleCost& cost) { return cost.logits > 0; });
   needs(o.attention.empty() ? "" : "--attention-kernel " + o.attention, "attention",
         [](const ModuleCost& cost) { return cost.attention.heads > 0; });
+  if (!o.attention.empty() && cluster.gpu.attention.empty()) {
+    out.push_back(fmt::format("--attention-kernel {} changes nothing: the file of cluster {} has "
+                              "no curves of attention",
+                              o.attention, cluster.name));
+  }
   needs(o.matmul_dtype.empty() ? "" : "--matmul-dtype " + o.matmul_dtype, "linear layers in blocks",
         [](const ModuleCost& cost) { return !cost.linears.empty() && cost.logits == 0; });
   return out;

@@ -9,6 +9,7 @@
 
 #include "tessera/lora.h"
 #include "tessera/scheme.h"
+#include "tessera/sim/cluster.h"
 #include "tessera/sim/stack_profile.h"
 
 namespace tessera::cli {
@@ -24,8 +25,9 @@ struct ProfileOptions {
 
 void add_profile_options(CLI::App& command, ProfileOptions& options);
 
-/// What of the options changes nothing about runs of `model`: sentences.
-std::vector<std::string> without_effect(const ProfileOptions& options, const Model& model);
+/// What of the options, and of the cluster's file, changes nothing about runs of `model`: sentences.
+std::vector<std::string> without_effect(const ProfileOptions& options, const Model& model,
+                                        const sim::Cluster& cluster);
 
 /// Fails: invalid_argument, naming an option that says what such a run cannot do.
 Status check_software(const ProfileOptions& options, const sim::StackProfile& stack,

@@ -157,7 +157,7 @@ Result<Prepared> prepare(const SimulateArguments& arguments) {
   TESSERA_ASSIGN(const std::string model, file_text(arguments.engine.model_path));
   TESSERA_ASSIGN(const std::string cluster_json, sim::cluster_text(arguments.cluster));
   options.sources = sources_json(model, cluster_json, training.lora);
-  for (std::string& idle : without_effect(arguments.profile, training.model)) {
+  for (std::string& idle : without_effect(arguments.profile, training.model, cluster)) {
     training.warnings.push_back(std::move(idle));
   }
   return Prepared{std::move(training.model), std::move(options), std::move(training.warnings)};

@@ -129,8 +129,9 @@ Result<Cluster> read_cluster(std::string_view text, const std::string& source) {
   return cluster;
 }
 
-// "h200" is a part of several names, and a letter away from another.
-std::string meant_by(const std::string& word) {
+// "H200" is a part of several names, and a letter away from another.
+std::string meant_by(std::string word) {
+  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const std::vector<std::string> names = cluster_presets();
   std::vector<std::string> having;
   for (const std::string& name : names) {
@@ -185,6 +186,25 @@ Result<std::string> cluster_text(const std::string& name_or_path) {
 Result<Cluster> load_cluster(const std::string& name_or_path, Index nodes) {
   TESSERA_ASSIGN(const std::string text, read_text(name_or_path));
   return parse_cluster(text, name_or_path, nodes);
+}
+
+std::vector<std::string> idle_numbers(const Cluster& cluster) {
+  const Link& link = cluster.intra_node;
+  const Index gpus = cluster.gpus_per_node;
+  std::vector<std::string> out;
+  const auto add = [&](const char* idle, const char* key, Index value) {
+    out.push_back(fmt::format("cluster {}: intra_node.{} says nothing, as {} is {} and a node has {} "
+                              "GPUs",
+                              cluster.name, idle, key, value, gpus));
+  };
+  if (link.shared_bytes_per_s > 0 && link.switch_gpus >= gpus && gpus > 1) {
+    add("shared_bytes_per_s", "switch_gpus", link.switch_gpus);
+  }
+  if (link.socket_gpus > gpus) {
+    add(link.sockets_bytes_per_s > 0 ? "sockets_bytes_per_s" : "socket_gpus", "socket_gpus",
+        link.socket_gpus);
+  }
+  return out;
 }
 
 std::vector<std::string> cluster_presets() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/text/nearest_word.h"
@@ -39,15 +40,39 @@ void check_pairs(ObjectReader& reader) {
   needs("socket_gpus", "shared_bytes_per_s");
 }
 
-// What only a network has.
-void check_place(ObjectReader& reader, const std::string& where) {
-  constexpr std::string_view network = "inter_node.";
-  if (where.size() >= network.size() &&
-      where.compare(where.size() - network.size(), network.size(), network) == 0) {
-    return;
-  }
-  for (const char* key : {"tree_share", "tree_ll_share", "tree_ns"}) {
-    if (reader.has(key)) reader.fail(key, "is of trees between nodes: it belongs to inter_node");
+// Links are of three kinds, and a number that only others have would say nothing.
+enum class Place { node, network, host };
+
+Place place_of(std::string_view where) {
+  if (where.ends_with("inter_node.")) return Place::network;
+  return where.ends_with("intra_node.") ? Place::node : Place::host;
+}
+
+void check_place(ObjectReader& reader, Place place) {
+  struct Rule {
+    const char* key;
+    std::initializer_list<Place> places;
+    const char* what;
+  };
+  constexpr Place node = Place::node, network = Place::network;
+  for (const auto& [key, places, what] :
+       {Rule{"tree_share", {network}, "is of trees between nodes: it belongs to inter_node"},
+        {"tree_ll_share", {network}, "is of trees between nodes: it belongs to inter_node"},
+        {"tree_ns", {network}, "is of trees between nodes: it belongs to inter_node"},
+        {"fabric", {network}, "is a network: it belongs to inter_node"},
+        {"nodes_per_pod", {network}, "is of a network: it belongs to inter_node"},
+        {"oversubscription", {network}, "is of a network: it belongs to inter_node"},
+        {"launch_ns", {network}, "is of collectives between nodes: it belongs to inter_node"},
+        {"end_steps", {node}, "is of rings within a node: it belongs to intra_node"},
+        {"switch_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
+        {"socket_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
+        {"sockets_bytes_per_s", {node}, "is of a path within a node: it belongs to intra_node"},
+        {"shared_bytes_per_s", {node, network}, "is of collectives: host_memory has links_bytes_per_s"},
+        {"nccl_share", {node, network}, "is of collectives, which do not pass the host's link"},
+        {"ll_share", {node, network}, "is of collectives, which do not pass the host's link"},
+        {"sqrt_ns", {node, network}, "is of collectives, which do not pass the host's link"}}) {
+    const bool there = std::find(places.begin(), places.end(), place) != places.end();
+    if (!there && reader.has(key)) reader.fail(key, what);
   }
 }
 
@@ -101,8 +126,8 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("nodes_per_pod")) {
     link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
   }
+  check_place(reader, place_of(where));
   check_pairs(reader);
-  check_place(reader, where);
   return link;
 }
 
@@ -167,6 +192,10 @@ NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status
                                        fmt::join(nccl_versions, ", ")));
   }
   facts.compute_capability = static_cast<int>(reader.integer("compute_capability", 60, 200));
+  if (!knows_gpu(facts)) {
+    reader.fail("version", fmt::format("{} is older than GPUs of compute_capability {}: give 2.27 or newer",
+                                       facts.version, facts.compute_capability));
+  }
   if (reader.has("cpu")) {
     const std::string cpu = reader.text("cpu");
     facts.cpu = cpu == "amd"   ? NcclFacts::Cpu::amd

@@ -101,6 +101,10 @@ bool knows_version(std::string_view version) {
   return std::find(nccl_versions.begin(), nccl_versions.end(), version) != nccl_versions.end();
 }
 
+bool knows_gpu(const NcclFacts& facts) {
+  return facts.version != "2.19" || facts.compute_capability < 100;
+}
+
 Constants constants_of(const NcclFacts& facts, bool one_node) {
   const Generation generation = generation_of(facts.compute_capability);
   const std::size_t ll_row = one_node ? at(generation) : facts.cpu == NcclFacts::Cpu::amd ? 1 : 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include "engine/text/json_reader.h"
 #include "sim/cluster/object_reader.h"
 #include "sim/cluster/presets.h"
+#include "sim/stack/profile_checks.h"
 
 namespace tessera::sim {
 namespace {
@@ -96,9 +98,7 @@ class ProfileReader {
     time("host_step_ns", profile_.host_step_ns);
     time("host_pass_ns", profile_.host_pass_ns);
     number("contention", profile_.contention, 0, 0.99);
-    double dropout = profile_.dropout ? 1 : 0;
-    number("dropout", dropout, 0, 1);
-    profile_.dropout = dropout > 0;
+    if (reader_.has("dropout")) profile_.dropout = reader_.integer("dropout", 0, 1) == 1;
     number("collectives", profile_.collectives, 0.1, 100);
     number("gradient_bytes", profile_.gradient_bytes, 0, 100);
     choice("matmul_dtype", matmul_dtypes, profile_.fp8);
@@ -142,12 +142,19 @@ class ProfileReader {
       const std::string where = fmt::format("{}parts.{}.", where_, part);
       ObjectReader of_part(phases, where, {"none", "init", "forward", "backward", "optimizer"},
                            status_);
+      if (phases.empty()) of_part.fail("", "says nothing of any phase");
       for (int p = 0; p <= static_cast<int>(Phase::optimizer); ++p) {
         const std::string phase(name_of(static_cast<Phase>(p)));
         if (!of_part.has(phase.c_str())) continue;
         ObjectReader time(of_part.object(phase.c_str()), where + phase + ".",
                           {"start_ns", "factor"}, status_);
         const std::string known(part_of(part, Reason::none));
+        const auto same = [&](const PartTime& other) {
+          return other.part == known && other.phase == static_cast<Phase>(p);
+        };
+        if (std::any_of(profile_.parts.begin(), profile_.parts.end(), same)) {
+          of_part.fail(phase, fmt::format("is there twice: other families call {} so", known));
+        }
         profile_.parts.push_back({known, static_cast<Phase>(p), time.nanoseconds("start_ns"),
                                   time.number("factor", 0, 1e6)});
       }
@@ -184,9 +191,12 @@ Result<StackProfile> read_profile(std::string_view text, const std::string& sour
   if (more) {
     TESSERA_ASSIGN(profile, find_shipped(json["begins_with"].get<std::string>()));
   }
+  const StackProfile base = profile;
+  profile.name = std::filesystem::path(source).stem().string();
   Status status;
   ProfileReader(json, source + ": ", profile, status).read();
   if (!status.ok()) return status;
+  if (!shipped) TESSERA_TRY(check_profile(json, profile, base, source));
   return profile;
 }
 

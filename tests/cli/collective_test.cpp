@@ -141,6 +141,12 @@ TEST_CASE("nothing was validated with another version of NCCL than the cluster's
   CHECK(sure("2.19").find("its cluster is dgx-h100 as shipped") != std::string::npos);
 }
 
+TEST_CASE("a version of NCCL that is older than the GPUs is refused", "[cli][collective]") {
+  check_refusal("collective all_reduce --nccl 2.19 --cluster dgx-b200",
+                "--nccl 2.19: is older than the GPUs of dgx-b200: give 2.27 or newer");
+  check_refusal("collective all_reduce --cluster DGX-H100", "did you mean dgx-h100");
+}
+
 TEST_CASE("sizes and collectives are named once", "[cli][collective]") {
   check_refusal("collective all_reduce --sizes 1M,1024K", "--sizes: 1M is there twice");
   check_refusal("collective all_gather all_gather", "'all_gather' is named twice");
@@ -187,6 +193,7 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   check_refusal("calibrate node.log --least 32K,64K -o x.json", "--least: '32K,64K' is no size");
   check_refusal("collective all_reduce --plot ''", "--plot is given nothing");
   check_refusal("collective all_reduce --plot node.log", "node.log: exists and is no SVG");
+  check_refusal("collective all_reduce --plot p.png", "--plot p.png: plots are SVG files");
 }
 
 TEST_CASE("a messy log of nccl-tests is read, refused or warned of", "[cli][collective]") {

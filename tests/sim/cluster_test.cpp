@@ -181,8 +181,46 @@ TEST_CASE("numbers of a cluster that contradict each other are refused", "[clust
   CHECK(complaint(json.dump()).find("gpu.matmul says nothing without multiprocessors") !=
         std::string::npos);
   json = preset_json();
+  json["nccl"]["version"] = "2.19";
+  CHECK(load_text(json.dump()).ok());
+  json["nccl"]["compute_capability"] = 100;
+  CHECK(complaint(json.dump()).find("nccl.version 2.19 is older than GPUs of compute_capability") !=
+        std::string::npos);
+  json = preset_json();
   json["name"] = "";
   CHECK(complaint(json.dump()).find("name must not be empty") != std::string::npos);
+}
+
+TEST_CASE("numbers of a link belong to the links that have them", "[cluster]") {
+  const std::pair<const char*, const char*> misplaced[] = {
+      {"host", "launch_ns"},        {"host", "sqrt_ns"},           {"host", "shared_bytes_per_s"},
+      {"host", "nccl_share"},       {"intra_node", "launch_ns"},   {"intra_node", "nodes_per_pod"},
+      {"inter_node", "end_steps"},  {"inter_node", "switch_gpus"}, {"inter_node", "socket_gpus"}};
+  for (const auto& [link, key] : misplaced) {
+    auto json = preset_json();
+    json[link][key] = 1;
+    INFO(link << "." << key);
+    CHECK(complaint(json.dump()).find(std::string(link) + "." + key + " is of ") !=
+          std::string::npos);
+  }
+  auto json = preset_json();
+  json["intra_node"]["fabric"] = "efa";
+  CHECK(complaint(json.dump()).find("intra_node.fabric is a network") != std::string::npos);
+}
+
+TEST_CASE("sockets of more GPUs than a node has are named", "[cluster]") {
+  for (const std::string& name : cluster_presets()) {
+    INFO(name);
+    CHECK(idle_numbers(*load_cluster(name, 1)).empty());
+  }
+  Cluster cluster = *load_cluster("l40s", 1);
+  cluster.gpus_per_node = 3;
+  REQUIRE(idle_numbers(cluster).size() == 1);
+  CHECK(idle_numbers(cluster)[0] ==
+        "cluster l40s: intra_node.sockets_bytes_per_s says nothing, as socket_gpus is 4 and a node "
+        "has 3 GPUs");
+  cluster.gpus_per_node = 2;
+  CHECK(idle_numbers(cluster).size() == 2);
 }
 
 TEST_CASE("a network may be named, and its numbers changed", "[cluster]") {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tessera/sim/cluster.h"
 #include "tessera/sim/simulate.h"
@@ -68,6 +69,56 @@ TEST_CASE("a bad profile is refused by key", "[stack]") {
   CHECK(profile_of(R"({"begins_with": "mine"})").status().code() == Code::invalid_argument);
 }
 
+TEST_CASE("a profile that begins with none says all that a stack costs", "[stack]") {
+  CHECK(profile_of("{}").status().message().find("attention is missing: give it, or begin with") !=
+        std::string::npos);
+  auto eager = nlohmann::json::parse(to_json(*load_profile("eager")));
+  eager.erase("host_module_ns");
+  CHECK(profile_of(eager.dump()).status().message().find("host_module_ns is missing") !=
+        std::string::npos);
+  eager["begins_with"] = "eager";
+  CHECK(profile_of(eager.dump()).ok());
+  // A file's name is better than that of what it has changed.
+  CHECK(profile_of(R"({"begins_with": "eager", "kernels": 9})")->name == "stack_profile_test");
+}
+
+TEST_CASE("what does nothing in a profile is refused", "[stack]") {
+  const auto complaint = [](const std::string& keys, const char* base = "eager") {
+    return profile_of(R"({"begins_with": ")" + std::string(base) + R"(", )" + keys + "}")
+        .status()
+        .message();
+  };
+  const std::pair<const char*, const char*> idle[] = {
+      {R"("between_ns": 50)", "between_ns does nothing without one_thread true"},
+      {R"("threads": 4)", "threads does nothing without program train"},
+      {R"("score_passes": 4)", "score_passes does nothing without attention unfused"},
+      {R"("calibrated_p90": 0.1)", "calibrated_p90 does nothing without calibrated_runs"},
+      {R"("calibrated_runs": 3)", "calibrated_p90 is missing"},
+      {R"("dropout": 0.1)", "dropout must be a whole number"},
+      {R"("name": "")", "name must be a line of text"},
+      {R"("name": "a\nb")", "name must be a line of text"},
+      {R"("parts": {"mlp": {}})", "parts.mlp says nothing of any phase"}};
+  for (const auto& [keys, sentence] : idle) {
+    INFO(keys);
+    CHECK(complaint(keys).find(sentence) != std::string::npos);
+  }
+  CHECK(complaint(R"("parts": {"attn": {"forward": {"start_ns": 1, "factor": 2}},
+                          "self_attn": {"forward": {"start_ns": 1, "factor": 3}}})")
+            .find("forward is there twice: other families call self_attn so") != std::string::npos);
+  for (const char* key :
+       {R"("loss": "chunked")", R"("saves": "fused")", R"("allocator": "pytorch")",
+        R"("matmul_dtype": "fp8")", R"("optimizer_dtype": "bf16")", R"("attention": "unfused")",
+        R"("autocast": true)"}) {
+    INFO(key);
+    CHECK(complaint(key, "train").find("means nothing to the program of tessera train") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("attention that is unfused passes over its scores, whatever the profile", "[stack]") {
+  CHECK(load_profile("eager")->score_passes > 0);
+}
+
 TEST_CASE("a fused loss keeps no fp32 logits, a chunked one hardly any", "[stack]") {
   const auto model = parse_model(gpt2, "gpt2");
   REQUIRE(model.ok());
@@ -110,7 +161,7 @@ TEST_CASE("fused kernels keep no activation of a gated MLP, compiled ones no nor
 
 TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[stack]") {
   const auto model = parse_model(gpt2, "gpt2");
-  const auto profile = profile_of(R"({"matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
+  const auto profile = profile_of(R"({"begins_with": "eager", "matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
   REQUIRE(profile.ok());
   CHECK(profile->optimizer_dtype == StateType::int8);
   CHECK(to_json(*profile_of(to_json(*profile))) == to_json(*profile));

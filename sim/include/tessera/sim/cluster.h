@@ -99,6 +99,9 @@ Result<Cluster> parse_cluster(std::string_view json, const std::string& source, 
 /// The JSON that `load_cluster` reads, once it is known to be good. Fails: as that does.
 Result<std::string> cluster_text(const std::string& name_or_path);
 
+/// A sentence for each number that says nothing in nodes of so many GPUs.
+std::vector<std::string> idle_numbers(const Cluster& cluster);
+
 /// Names of the shipped presets.
 std::vector<std::string> cluster_presets();
 

@@ -62,4 +62,8 @@ struct NcclFacts {
   Bytes all_reduce_ll_most{};
 };
 
+/// Whether GPUs of that compute capability were there when the version was made: 2.19 is older than
+/// Blackwell.
+bool knows_gpu(const NcclFacts& facts);
+
 }  // namespace tessera::sim

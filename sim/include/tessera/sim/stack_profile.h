@@ -61,7 +61,9 @@ struct StackProfile {
   std::string name = "eager";
   std::string source;                // where its numbers come from
   std::string attention = "flash2";  // a curve of the GPU, "best" of them, or "unfused"
-  double score_passes = 0;           // unfused: over the scores, in forward
+  // unfused: over the scores, in forward. Scaled, masked, their softmax in float32 and back, each
+  // read and written: 2 + 2 + 3 + 3 (eager_attention_forward of transformers' Llama).
+  double score_passes = 10;
   double elementwise_bytes = 1;      // beside what eager, well fused kernels of modules move
   double kernels = 1;                // launched, beside what modules say
   Time host_kernel_ns = 0;           // of the host, to issue a kernel of a module
