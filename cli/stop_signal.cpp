@@ -2,13 +2,32 @@
 #include "cli/stop_signal.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
 #include <csignal>
 
 namespace tessera::cli {
 namespace {
 
 volatile std::sig_atomic_t came = 0;
+// A handler may look at any moment: a byte of zero in front means that there is nothing.
+std::array<char, PATH_MAX + 1> unfinished{};
+
+void on_signals(void (*handler)(int)) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
+}
+
+void remove_and_end(int signal) {
+  if (unfinished[0] != '\0') ::unlink(unfinished.data());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 void note(int signal) {
   came = signal;
@@ -17,10 +36,17 @@ void note(int signal) {
 
 }  // namespace
 
-void stop_on_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
-    if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
+void stop_on_signals() { on_signals(note); }
+
+void remove_when_stopped(const std::string& path) {
+  unfinished[0] = '\0';
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (path.empty() || path.size() > PATH_MAX) return;
+  std::copy(path.begin() + 1, path.end(), unfinished.begin() + 1);
+  unfinished[path.size()] = '\0';
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  unfinished[0] = path[0];
+  on_signals(remove_and_end);
 }
 
 int stop_signal() { return came; }

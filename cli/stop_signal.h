@@ -18,6 +18,10 @@ void stop_on_signals();
 /// The signal that came, 0: none.
 int stop_signal();
 
+/// From now on a signal that ends the program removes `path` first: what is half written there is
+/// nobody's. "" : nothing. One that was ignored (nohup) stays so.
+void remove_when_stopped(const std::string& path);
+
 /// "stopped by SIGINT after step 3 of 10".
 std::string stop_sentence(int signal, std::int64_t step, std::int64_t steps);
 

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
+
+#include "engine/text/text_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -42,8 +45,12 @@ std::map<std::string, fs::path> beside_weights(const std::string& model_path,
 Status copy_one(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (fs::equivalent(from, to, error)) return {};
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  const std::string place = behind_links(to.string()), partial = place + ".partial";
+  fs::copy_file(from, partial, fs::copy_options::overwrite_existing, error);
+  if (!error) fs::rename(partial, place, error);
   if (!error) return {};
+  std::error_code ignored;
+  fs::remove(partial, ignored);
   return Status(Code::io_error, fmt::format("{}: cannot be copied to {}: {}", from.string(),
                                             to.string(), error.message()));
 }
@@ -96,14 +103,27 @@ std::vector<std::string> left_beside_weights(const std::string& folder,
                   left.size() == 1 ? "stays" : "stay")};
 }
 
+void open_export_folder(const std::string& folder, const std::string& model_path,
+                        const std::string& tokenizer) {
+  const fs::path to = folder;
+  std::map<std::string, fs::path> files = beside_weights(model_path, tokenizer);
+  files["config.json"] = model_path;
+  const bool as_before = std::all_of(files.begin(), files.end(), [&](const auto& file) {
+    const auto is = text_of_file((to / file.first).string());
+    const auto will_be = text_of_file(file.second.string());
+    return is.ok() && will_be.ok() && *is == *will_be;
+  });
+  std::error_code error;
+  if (!as_before) fs::remove(to / "config.json", error);
+}
+
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,
                            const std::string& tokenizer) {
   const fs::path to = folder;
-  TESSERA_TRY(copy_one(model_path, to / "config.json"));
   for (const auto& [name, from] : beside_weights(model_path, tokenizer)) {
     TESSERA_TRY(copy_one(from, to / name));
   }
-  return {};
+  return copy_one(model_path, to / "config.json");
 }
 
 }  // namespace tessera::cli

@@ -27,8 +27,12 @@ Status make_export_folder(const std::string& folder, const std::string& model_pa
 std::vector<std::string> left_beside_weights(const std::string& folder,
                                              const std::string& model_path,
                                              const std::string& tokenizer);
-/// Copies config.json, and what lies beside it of the tokenizer and of generation; `tokenizer`, if
-/// not empty, is the tokenizer instead. Fails: io_error.
+/// Before weights: takes config.json away, unless it and what lies beside it will stay as they are.
+/// So nobody reads new weights by an old model's files, wherever an export is stopped.
+void open_export_folder(const std::string& folder, const std::string& model_path,
+                        const std::string& tokenizer);
+/// Copies what lies beside config.json of the tokenizer and of generation, and that file last;
+/// `tokenizer`, if not empty, is the tokenizer instead. Fails: io_error.
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,
                            const std::string& tokenizer);
 

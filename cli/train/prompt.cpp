@@ -7,6 +7,8 @@
 #include <charconv>
 #include <span>
 
+#include "cli/command.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -58,6 +60,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
   if (!a.tokenizer.empty()) {
     TESSERA_ASSIGN(prompt.tokenizer_, Tokenizer::open(a.tokenizer));
     prompt.shows_ = Shows::text;
+    prompt.source_ = a.tokenizer;
   }
   TESSERA_TRY(prompt.set_ends(a, vocabulary, std::move(ends)));
   if (!a.ids.empty()) {
@@ -114,20 +117,29 @@ std::vector<std::string> Prompt::warnings(const Model& model) const {
 
 // What tokens say depends on those before them, so a few of these are decoded again each time. A
 // text that ends with U+FFFD may be the beginning of a character.
-Status Prompt::show_text(const std::vector<std::int32_t>& tokens, bool all) {
-  const std::span ids(tokens);
+Status Prompt::show_text(bool all) {
+  const std::span ids(readable_);
   TESSERA_ASSIGN(const std::string old, tokenizer_->decode(ids.subspan(before_, shown_ - before_)));
   TESSERA_ASSIGN(const std::string now, tokenizer_->decode(ids.subspan(before_)));
   if (now.size() <= old.size() || (!all && now.ends_with("\xEF\xBF\xBD"))) return {};
   fmt::print("{}", now.substr(old.size()));
   before_ = shown_;
-  shown_ = tokens.size();
+  shown_ = readable_.size();
   return {};
+}
+
+// A model's vocabulary is often rounded up, so it may choose numbers that no token has. As
+// elsewhere they have no text.
+void Prompt::keep_readable(const std::vector<std::int32_t>& tokens) {
+  for (; seen_ < tokens.size(); ++seen_) {
+    if (tokenizer_->has(tokens[seen_])) readable_.push_back(tokens[seen_]);
+  }
 }
 
 Status Prompt::show(const std::vector<std::int32_t>& tokens) {
   if (shows_ == Shows::text) {
-    TESSERA_TRY(show_text(tokens, false));
+    keep_readable(tokens);
+    TESSERA_TRY(show_text(false));
   } else {
     for (; shown_ < tokens.size(); ++shown_) {
       if (shows_ == Shows::bytes) {
@@ -142,8 +154,14 @@ Status Prompt::show(const std::vector<std::int32_t>& tokens) {
 }
 
 Status Prompt::finish(const std::vector<std::int32_t>& tokens) {
-  if (shows_ == Shows::text) TESSERA_TRY(show_text(tokens, true));
+  if (shows_ == Shows::text) TESSERA_TRY(show_text(true));
   fmt::print("\n");
+  if (shows_ != Shows::text || readable_.size() == seen_) return {};
+  std::fflush(stdout);
+  print_warnings(
+      {fmt::format("{} of the {} tokens have no text: their numbers are none of {}, "
+                   "which has fewer than the model: is it of another model?",
+                   seen_ - readable_.size(), seen_, source_)});
   return {};
 }
 

@@ -36,22 +36,26 @@ class Prompt {
   std::vector<std::string> warnings(const Model& model) const;
   /// Prints what is not printed yet and can be: some characters need several tokens.
   Status show(const std::vector<std::int32_t>& tokens);
-  /// Prints the rest.
+  /// Prints the rest, and warns of tokens that have no text.
   Status finish(const std::vector<std::int32_t>& tokens);
   bool ends_with(std::int32_t token) const { return ends_.contains(token); }
 
  private:
   enum class Shows { bytes, numbers, text };
-  Status show_text(const std::vector<std::int32_t>& tokens, bool all);
+  Status show_text(bool all);
+  void keep_readable(const std::vector<std::int32_t>& tokens);
   Status set_ends(const PromptArguments& arguments, std::int64_t vocabulary,
                   std::set<std::int32_t> ends);
 
   Shows shows_ = Shows::bytes;
   std::vector<std::int32_t> tokens_;
   std::optional<Tokenizer> tokenizer_;
+  std::string source_;  // of it
   std::set<std::int32_t> ends_;
-  std::size_t shown_ = 0;   // tokens
-  std::size_t before_ = 0;  // where the text began that `shown_` ended
+  std::size_t seen_ = 0;                // tokens
+  std::vector<std::int32_t> readable_;  // those of them that the tokenizer has
+  std::size_t shown_ = 0;               // of these, or of all
+  std::size_t before_ = 0;              // where the text began that `shown_` ended
 };
 
 }  // namespace tessera::cli

@@ -30,6 +30,15 @@ Status check_log(const std::filesystem::path& log) {
                                             log.string(), folder.string()));
 }
 
+Status make_folder(const char* option, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (std::filesystem::is_directory(folder)) return {};
+  return Status(Code::io_error, fmt::format("{} {}: the folder cannot be made: is there a file of "
+                                            "this name, or of one of the folders above it?",
+                                            option, folder));
+}
+
 Result<std::vector<std::filesystem::path>> run_files_of(const TrainArguments& arguments) {
   std::vector<std::filesystem::path> files;
   for (const std::string& log : {arguments.log.json, arguments.log.csv}) {
@@ -38,8 +47,7 @@ Result<std::vector<std::filesystem::path>> run_files_of(const TrainArguments& ar
     files.push_back(std::filesystem::path(log).replace_extension(".run.toml"));
   }
   if (!arguments.log.tensorboard.empty()) {
-    std::error_code error;  // writing says what is wrong
-    std::filesystem::create_directories(arguments.log.tensorboard, error);
+    TESSERA_TRY(make_folder("--tensorboard", arguments.log.tensorboard));
     files.push_back(std::filesystem::path(arguments.log.tensorboard) / "run.toml");
   }
   if (!arguments.files.save.empty()) {

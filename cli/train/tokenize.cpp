@@ -12,6 +12,7 @@
 #include "cli/options/checks.h"
 #include "cli/report/counted.h"
 #include "cli/report/table.h"
+#include "cli/stop_signal.h"
 #include "cli/text_file.h"
 #include "cli/train/held_pipe.h"
 #include "cli/train/named_files.h"
@@ -68,6 +69,7 @@ class TokenWriter {
   ~TokenWriter() {
     std::error_code error;
     if (!partial_.empty()) std::filesystem::remove(partial_, error);
+    remove_when_stopped("");
   }
 
   Status begin() {
@@ -84,6 +86,7 @@ class TokenWriter {
     TESSERA_TRY(check_tokens_place(arguments_.output));
     place_ = behind_links(arguments_.output);
     partial_ = place_ + ".partial";
+    remove_when_stopped(partial_);
     file_.open(partial_, std::ios::binary | std::ios::trunc);
     return file_ ? Status() : unwritable();
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/numbers/number.h"
+#include "engine/text/text_file.h"
 #include "tessera/lora.h"
 #include "tessera/safetensors.h"
 
@@ -119,6 +120,20 @@ std::string adapter_config(const LoraOptions& options, const std::set<std::strin
   return json.dump(2) + "\n";
 }
 
+// Last, and at once: weights of one run beside the rank and scale of another would be read without
+// a word.
+Status write_adapter_config(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".partial";
+  std::ofstream config(partial, std::ios::trunc);
+  config << text;
+  config.close();
+  std::error_code error;
+  if (config) std::filesystem::rename(partial, path, error);
+  if (config && !error) return {};
+  std::filesystem::remove(partial, error);
+  return Status(Code::io_error, fmt::format("{}: cannot be written", path));
+}
+
 }  // namespace
 
 Status merge_lora(const std::string& weights, const Model& model, const LoraOptions& options,
@@ -168,6 +183,10 @@ Status export_lora(const std::string& weights, const Model& model, const LoraOpt
   }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  const std::string config = folder + "/adapter_config.json";
+  const std::string text = adapter_config(options, modules, transposed);
+  const auto before = text_of_file(config);
+  if (!before.ok() || *before != text) std::filesystem::remove(config, error);
   TESSERA_ASSIGN(
       SafetensorsWriter out,
       SafetensorsWriter::create(folder + "/adapter_model.safetensors", own, {{"format", "pt"}}));
@@ -177,11 +196,7 @@ Status export_lora(const std::string& weights, const Model& model, const LoraOpt
     TESSERA_TRY(write_all(out, published(tensor), values));
   }
   TESSERA_TRY(out.finish());
-  std::ofstream config(folder + "/adapter_config.json");
-  config << adapter_config(options, modules, transposed);
-  config.close();
-  if (config) return {};
-  return Status(Code::io_error, fmt::format("{}/adapter_config.json: cannot be written", folder));
+  return write_adapter_config(config, text);
 }
 
 }  // namespace tessera

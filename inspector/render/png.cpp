@@ -11,6 +11,7 @@
 #include <memory>
 #include <system_error>
 
+#include "engine/text/text_file.h"
 #include "inspector/render/frame_buffer.h"
 #include "tessera/assert.h"
 
@@ -40,12 +41,13 @@ Status write_png(const FrameBuffer& picture, const std::string& path) {
         fmt::format("{}: is a pipe or a device, which the picture would take the place of", path)};
   }
   // A reader, or a second screenshot that fails half-way, must never meet half a file.
-  const std::string partial = path + ".partial";
+  const std::string place = behind_links(path);
+  const std::string partial = place + ".partial";
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   std::error_code error;
-  if (file) std::filesystem::rename(partial, path, error);
+  if (file) std::filesystem::rename(partial, place, error);
   if (!file || error) {
     const std::string why = error ? error.message() : std::strerror(errno);
     std::error_code ignored;

@@ -131,6 +131,33 @@ TEST_CASE("tokens that a model has not are refused, and more than it has are nam
   CHECK(says(empty, "--prompt: the text has no tokens: give another"));
 }
 
+TEST_CASE("tokens that a tokenizer does not have have no text, and are counted",
+          "[cli][generate]") {
+  train_once();
+  const auto bytes_without = [](char left_out, const std::string& file) {
+    std::string vocabulary;
+    for (char byte = ' '; byte < '~'; ++byte) {
+      if (byte == left_out || byte == '"' || byte == '\\') continue;
+      vocabulary += std::string(vocabulary.empty() ? "\"" : ", \"") + byte +
+                    "\": " + std::to_string(static_cast<int>(byte));
+    }
+    write(file, R"({"decoder": {"type": "Fuse"}, "model": {"type": "BPE", "merges": [],
+        "vocab": {)" +
+                    vocabulary + "}}}");
+    return ask("gpt.json", "--tokens 40 --top-k 5 --tokenizer " + file);
+  };
+  const ProgramRun all = bytes_without('~', "all.json");
+  const ProgramRun some = bytes_without('t', "some.json");
+  std::string expected = all.output;
+  const auto count = std::erase(expected, 't');
+  REQUIRE(count > 1);
+  CHECK(all.messages.empty());
+  CHECK(some.exit_code == 0);
+  CHECK(some.output == expected);
+  CHECK(says(some, std::to_string(count) + " of the 43 tokens have no text: their numbers are none "
+                                           "of some.json"));
+}
+
 TEST_CASE("weights of another framework's layout are refused", "[cli][generate]") {
   train_once();
   std::string bytes = text_of("own.safetensors");

@@ -94,6 +94,22 @@ TEST_CASE("pipes are read once, and not waited for if nobody writes", "[cli][tok
   CHECK(read.output == "0 1\n");
 }
 
+TEST_CASE("a tokenize that is stopped leaves nothing behind", "[cli][tokenize]") {
+  tokenize("to.txt --print");  // writes the tokenizer
+  const std::string pipe = run_folder() + "endless";
+  std::filesystem::remove(pipe);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const ProgramRun stopped = run_tessera(
+      "tokenize letters.json endless --documents line --end-of-text none -o stopped.bin",
+      "sh -c 'exec 9<>endless; echo to >&9; \"$@\" & k=0; "
+      "until [ -e stopped.bin.partial ] || [ $k = 500 ]; do k=$((k + 1)); sleep 0.02; done; "
+      "[ $k = 500 ] || echo begun; kill -TERM $!; wait $!' x");
+  CHECK(stopped.output == "begun\n");
+  CHECK(stopped.exit_code == 128 + 15);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "stopped.bin.partial"));
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "stopped.bin"));
+}
+
 TEST_CASE("what editors on Windows add is no part of a text", "[cli][tokenize]") {
   write("marked.txt", "\xEF\xBB\xBFto\r\nsee\r\n");
   CHECK(tokenize("marked.txt --documents line --print --end-of-text none").output ==

@@ -66,6 +66,8 @@ TEST_CASE("a run does not write over what it reads, nor two things into one file
       refusal("--data text.txt --export here --tensorboard here").find("a folder for the other") !=
       std::string::npos);
   CHECK_FALSE(std::filesystem::exists(run_folder() + "here"));
+  CHECK(refusal("--data text.txt --tensorboard gpt.json")
+            .find("--tensorboard gpt.json: the folder cannot be made") != std::string::npos);
   CHECK(std::filesystem::file_size(run_folder() + "text.txt") == size);
 }
 

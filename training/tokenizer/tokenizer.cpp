@@ -228,6 +228,7 @@ Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids,
 std::vector<std::string> Tokenizer::warnings() const { return state_->warnings; }
 std::int32_t Tokenizer::unknown() const { return state_->model->unknown(); }
 std::int32_t Tokenizer::size() const { return state_->all.size(); }
+bool Tokenizer::has(std::int32_t token) const { return state_->all.text(token) != nullptr; }
 std::int32_t Tokenizer::find(std::string_view text) const { return state_->all.find(text); }
 
 }  // namespace tessera

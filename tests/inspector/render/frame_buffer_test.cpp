@@ -48,6 +48,16 @@ TEST_CASE("writing a picture into a missing folder says so and leaves nothing",
   CHECK(write_png({}, scratch("empty.png")).code() == Code::invalid_argument);
 }
 
+TEST_CASE("a picture goes where a link leads", "[inspector][png]") {
+  const std::string link = scratch("link.png"), file = scratch("behind.png");
+  std::filesystem::remove(link);
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("behind.png", link);
+  REQUIRE(write_png(noise(4, 4), link).ok());
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(read_png(file).ok());
+}
+
 TEST_CASE("reading what is no picture names the file and the cause", "[inspector][png]") {
   CHECK(read_png(scratch("nothing-here.png")).status().code() == Code::io_error);
   const std::string path = scratch("text.png");

@@ -51,6 +51,8 @@ class Tokenizer {
   std::vector<std::string> warnings() const;
   /// One more than the largest number of a token.
   std::int32_t size() const;
+  /// Whether a token has this number: between others there may be gaps.
+  bool has(std::int32_t token) const;
   /// The number of the token that is written `text` in the vocabulary, -1: there is none.
   std::int32_t find(std::string_view text) const;
   /// The number that stands for text without a token, -1: there is none.
