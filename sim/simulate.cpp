@@ -106,7 +106,8 @@ Status check_drives(const Scheme& scheme, const Cluster& cluster) {
 }
 
 Status check_fp8(const StackProfile& stack, const Gpu& gpu) {
-  if (!stack.fp8 || gpu.fp8_flops_per_s > 0) return {};
+  const bool on_cpus = stack.program == StackProfile::Program::train;
+  if (!stack.fp8 || on_cpus || gpu.fp8_flops_per_s > 0) return {};
   return Status(Code::invalid_argument,
                 fmt::format("{} has no fp8 (fp8_flops_per_s of the cluster's file): leave out "
                             "--matmul-dtype fp8",

@@ -109,6 +109,7 @@ sim::StackProfile stack_of(const RunTrace& run) {
   stack.name = "calibrated";
   stack.one_thread = true;
   stack.dropout = false;
+  stack.fp8 = run.fp8;
   if (run.run.backend == "cuda" || run.threads == 0) return stack;
   stack.program = sim::StackProfile::Program::train;
   stack.threads = run.threads;

@@ -164,7 +164,9 @@ Result<RunTrace> read_run_trace(const std::string& path) {
   out.scheme = std::move(described.scheme);
   out.training = std::move(described.training);
   TESSERA_ASSIGN(const nlohmann::json options, parse_json(out.run.options, path + ": options"));
-  out.threads = JsonReader(options, path + ": options").integer("threads", 0, 0);
+  JsonReader said(options, path + ": options");
+  out.threads = said.integer("threads", 0, 0);
+  out.fp8 = said.text("matmul_dtype", "") == "fp8";
   TESSERA_ASSIGN(const auto ops, reader.ops());
   TESSERA_ASSIGN(const auto steps, reader.rank_steps());
   Samples samples;

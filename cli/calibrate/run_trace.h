@@ -27,6 +27,7 @@ struct RunTrace {
   TrainingOptions training;
   TraceRun run;
   std::int64_t threads = 0;  // of each rank; 0: the trace does not say
+  bool fp8 = false;          // linear layers of blocks multiplied in it
   std::vector<PartSum> parts;
   std::vector<sim::MeasuredCollective> collectives;
   double step_ns = 0;

@@ -49,13 +49,12 @@ Status check_matmuls(const ProfileOptions& profile, const Scheme& scheme) {
       "--param-dtype bf16, or leave it out");
 }
 
-// It computes in one way, and plans its bytes for that.
+// But for fp8 it computes in one way, and plans its bytes for that.
 Status check_program(const ProfileOptions& profile, const sim::StackProfile& stack) {
   if (stack.program != sim::StackProfile::Program::train) return {};
   for (const auto& [flag, given] : {std::pair("--attention-kernel", !profile.attention.empty()),
                                     {"--loss", !profile.loss.empty()},
                                     {"--allocator", !profile.allocator.empty()},
-                                    {"--matmul-dtype", !profile.matmul_dtype.empty()},
                                     {"--no-dropout", profile.no_dropout}}) {
     if (!given) continue;
     return refused(

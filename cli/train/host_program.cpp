@@ -42,6 +42,7 @@ class SimulatedTraining final : public sim::HostProgram {
     of_trainer.scheme = options.scheme;
     of_trainer.step = options.training;
     of_trainer.dtype = compute_dtype(options.scheme);
+    of_trainer.fp8 = options.stack.fp8;
     of_trainer.learning_rate.peak = options.training.adam.learning_rate;
     of_trainer.seed = options.seed;
     of_trainer.threads = static_cast<int>(options.stack.threads);

@@ -98,6 +98,7 @@ Result<OpenedRuntime> open_on_gpu(const RuntimeOptions& options, const Launch& l
   cuda.deterministic = options.deterministic;
   cuda.tf32 = options.tf32;
   cuda.hopper_attention = options.hopper_attention;
+  cuda.fp8 = needs.fp8;
   TESSERA_ASSIGN(cuda.windows, windows_of(options, needs));
   cuda.graphs = options.cuda_graphs;
   cuda.pinned_memory = Bytes{static_cast<std::int64_t>(options.pinned_gib * (1 << 30))};

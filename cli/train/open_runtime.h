@@ -33,6 +33,7 @@ struct RuntimeNeeds {
   bool owners = false;        // have memory that others lack: the scheme cannot use windows
   bool traced = false;        // on some rank
   bool own_trace = false;     // each rank has a sink that gets its own times
+  bool fp8 = false;           // matrices are multiplied in fp8
 };
 
 /// Fails: not_supported (no MPI or no GPU here), saying what is missing; invalid_argument (options

@@ -91,6 +91,12 @@ void add_run_options(CLI::App& command, TrainArguments& a) {
       ->check(names_of(trained_dtypes))
       ->group(group);
   command
+      .add_option("--matmul-dtype", a.matmul_dtype,
+                  "Of what linear layers of blocks multiply: bf16, or fp8 (e4m3, a scale for 128)")
+      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->default_str("as --dtype")
+      ->group(group);
+  command
       .add_option("--loss-scale", a.loss_scale,
                   "float16: the first factor of the loss, which halves when gradients overflow")
       ->check(within(1, 1e30))
@@ -245,6 +251,16 @@ Status check_flags(const TrainArguments& a) {
                    {"--cluster", a.runtime.runtime == "simulator", "without --runtime simulator"}});
 }
 
+// Halves are what --dtype makes of all modules; of 8 bits there are only linear layers.
+Status take_matmuls(const std::string& matmul_dtype, TrainerOptions& o) {
+  o.fp8 = matmul_dtype == "fp8";
+  if (matmul_dtype != "bf16" || o.dtype == DType::bfloat16) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("--matmul-dtype bf16: this run computes in {}: leave it out, or give "
+                            "--dtype bfloat16",
+                            name_of(o.dtype)));
+}
+
 // Layers with real numbers keep what they keep, in the memory and the dtype that they compute in.
 Status check_kept(const Training& training) {
   const TrainingOptions& step = training.training;
@@ -313,6 +329,7 @@ Result<TrainRun> resolve_train(const TrainArguments& a, Rank ranks) {
                               "it out",
                               name_of(o.dtype)));
   }
+  TESSERA_TRY(take_matmuls(a.matmul_dtype, o));
   if (o.step.adam.states != 2) {
     return Status(Code::not_supported,
                   "--optimizer-states is for simulate and ops: training steps with AdamW, which "

@@ -30,6 +30,7 @@ struct TrainArguments {
   const CLI::App* command = nullptr;  // that was parsed
   EngineOptions engine;
   std::string dtype = "float32";
+  std::string matmul_dtype;  // empty: dtype
   std::optional<double> dropout;
   bool no_dropout = false;
   std::optional<double> loss_scale;

@@ -34,6 +34,7 @@ std::string options_json(const TrainArguments& a, const TrainRun& run) {
     json[name] = option_json(value);
   }
   json["dtype"] = name_of(run.options.dtype);
+  if (run.options.fp8) json["matmul_dtype"] = "fp8";
   json["threads"] = run.options.threads;
   for (const auto& [name, value] : options_of(step)) json[name] = option_json(value);
   json["learning_rate"] = a.learning_rate;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/math/hopper_gradient.h"
 
 namespace tessera::kernels {
@@ -11,6 +13,20 @@ namespace {
 constexpr std::int64_t head_dim_max = 128;  // of a tile in shared memory
 
 }  // namespace
+
+Status DevicePlan::prepare(const MatmulShape& shape) {
+  if (shape.fp8 == Fp8::none) return {};
+  constexpr std::int64_t unit = 16;
+  if (shape.m % unit != 0 || shape.n % unit != 0) {
+    return Status(Code::not_supported,
+                  fmt::format("a product of {} x {} by {} x {} in fp8 does not run on GPUs: sizes "
+                              "and the tokens of a batch must be multiples of {}; train without "
+                              "fp8, or on CPUs",
+                              shape.m, shape.k, shape.k, shape.n, unit));
+  }
+  fp8_bytes_ = std::max(fp8_bytes_, Fp8Operands(shape).bytes());
+  return {};
+}
 
 Status DevicePlan::prepare(const AttentionShape& shape) {
   if (shape.window > 0 && shape.window < shape.length) {

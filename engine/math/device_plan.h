@@ -3,6 +3,7 @@
 // simulator plans with the same figures.
 #pragma once
 
+#include "engine/math/fp8_operands.h"
 #include "tessera/math.h"
 
 namespace tessera::kernels {
@@ -16,9 +17,10 @@ class DevicePlan final : public MathPlan {
   /// `hopper`: attention by kernels for Hopper where they exist (Processor::hopper).
   explicit DevicePlan(bool hopper = false) : hopper_(hopper) {}
 
-  Status prepare(const MatmulShape&) override { return {}; }
+  /// In fp8 sizes must be multiples of 16, as cuBLASLt wants them.
+  Status prepare(const MatmulShape& shape) override;
   Status prepare(const AttentionShape& shape) override;
-  Bytes scratch() const override { return device_scratch_bytes; }
+  Bytes scratch() const override { return device_scratch_bytes + fp8_bytes_; }
   /// Backward: one number per row, the product of what attention gave and its gradient; or a
   /// HopperGradient, which begins with them.
   Bytes temporary(const AttentionShape& shape, bool backward) const override;
@@ -31,6 +33,7 @@ class DevicePlan final : public MathPlan {
 
  private:
   bool hopper_;
+  Bytes fp8_bytes_{};  // of the largest operands
 };
 
 }  // namespace tessera::kernels

@@ -19,11 +19,19 @@ def summary(output):
 
 def kernels(machine):
     """Not those that no GPU has run: one that hangs, or reads what it must not, ends a program."""
-    return {"tests": summary(machine.require([machine.program("test_cuda_device"), "~[hopper]"]))}
+    return tests(machine, "~[hopper]~[fp8]")
 
 
 def hopper(machine):
-    return {"tests": summary(machine.require([machine.program("test_cuda_device"), "[hopper]"]))}
+    return tests(machine, "[hopper]")
+
+
+def fp8(machine):
+    return tests(machine, "[fp8]")
+
+
+def tests(machine, which):
+    return {"tests": summary(machine.require([machine.program("test_cuda_device"), which]))}
 
 
 def free_port():

@@ -69,18 +69,20 @@ void drop_masks(ModuleCost& cost) {
 
 Model adapted(const Model& model, const StackProfile& profile) {
   Model out = model;
+  // CPUs multiply what fp8 can say in float32.
+  const bool in_fp8 = profile.fp8 && profile.program == StackProfile::Program::framework;
   for (Module& module : out.modules) {
     ModuleCost& cost = module.cost;
     change_loss(cost, profile.loss);
     save_less(cost, profile.saves);
-    if (profile.fp8 && profile.saves == StackProfile::Saves::fused) save_in_fp8(cost);
+    if (in_fp8 && profile.saves == StackProfile::Saves::fused) save_in_fp8(cost);
     if (!profile.dropout) drop_masks(cost);
     Polynomial& bytes = cost.elementwise_bytes;
     bytes.constant *= profile.elementwise_bytes;
     bytes.linear *= profile.elementwise_bytes;
     bytes.quadratic *= profile.elementwise_bytes;
     for (LinearShape& linear : cost.linears) {
-      linear.fp8 = profile.fp8 && cost.logits == 0;  // the head keeps its precision
+      linear.fp8 = in_fp8 && cost.logits == 0;  // the head keeps its precision
       linear.casts_weight = profile.casts_weights;
       const auto weights = static_cast<double>(linear.in * linear.out * linear.count);
       cost.backward_bytes += profile.gradient_bytes * weights;

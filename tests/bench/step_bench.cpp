@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints as JSON what a training step launches on a GPU, by kernel; nothing runs. For
 // scripts/step-arithmetic.
-//   bench_step MODEL.json BATCH LENGTH
+//   bench_step MODEL.json BATCH LENGTH [fp8]
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "tests/training/kernels/counted_step.h"
 
@@ -27,12 +28,13 @@ Status print(const char* path, const test::CountedShape& shape) {
 }  // namespace tessera
 
 int main(int count, char** arguments) {
-  if (count != 4) {
-    fmt::print(stderr, "bench_step MODEL.json BATCH LENGTH\n");
+  const bool fp8 = count == 5 && std::string_view(arguments[4]) == "fp8";
+  if (count != 4 && !fp8) {
+    fmt::print(stderr, "bench_step MODEL.json BATCH LENGTH [fp8]\n");
     return 2;
   }
   const auto status = tessera::print(
-      arguments[1], {.batch = std::atoll(arguments[2]), .length = std::atoll(arguments[3])});
+      arguments[1], {.batch = std::atoll(arguments[2]), .length = std::atoll(arguments[3]), .fp8 = fp8});
   if (!status.ok()) fmt::print(stderr, "bench_step: {}\n", status.message());
   return status.ok() ? 0 : 1;
 }

@@ -163,6 +163,8 @@ const std::vector<FlagCase> cases = {
     {"--max-grad-norm", "0.01", ""},
     {"--optimizer-states", "1", ""},
     {"--optimizer-dtype", "bf16", ""},
+    {"--matmul-dtype", "fp8", ""},
+    {"--matmul-dtype", "bf16", ""},
     {"--checkpointing", "full", "--trace flags/x.tessera "},
     {"--checkpoint-every", "2", "--checkpointing full "},
     {"--checkpoint-blocks", "h.1", "--checkpointing full "},

@@ -50,6 +50,7 @@ TEST_CASE("without numbers a training run holds the same bytes", "[cli][simulate
                          {"llama.json --scheme fully_shard --batch 2 --recompute norm,qkv", "", ""},
                          {"gpt2.json --scheme zero3 --batch 2 --recompute ffn,attention",
                           " --dtype bf16", " --param-dtype bf16"},
+                         {"llama.json --scheme zero2 --batch 2 --matmul-dtype fp8", "", ""},
                          {"gpt2.json --scheme zero2 --batch 2 --recompute activation "
                           "--optimizer-dtype bf16",
                           "", ""}}) {
@@ -87,9 +88,10 @@ TEST_CASE("what a training program has not is refused of its simulation", "[cli]
   CHECK(refused("--optimizer-dtype int8").find("float32") != std::string::npos);
   CHECK(refused("--recompute norm --param-dtype bf16").find("leave norm out") != std::string::npos);
   for (const std::string flag : {"--attention-kernel unfused", "--loss chunked",
-                                 "--allocator pytorch", "--matmul-dtype bf16", "--no-dropout"}) {
+                                 "--allocator pytorch", "--no-dropout"}) {
     CHECK(refused(flag).find("means nothing to profile train") != std::string::npos);
   }
+  CHECK(refused("--matmul-dtype bf16").find("where parameters are float32") != std::string::npos);
   CHECK(refused("--optimizer-states 1").find("keeps 2") != std::string::npos);
 }
 

@@ -133,7 +133,8 @@ Result<const Matmul*> Matmuls::prepare(const MatmulShape& shape) {
   if (found != prepared_.end()) return &found->second;
   try {
     const bool widens =
-        shape.input == DType::float16 || (shape.input == DType::bfloat16 && !multiplies_bfloat16());
+        shape.fp8 != Fp8::none || shape.input == DType::float16 ||
+        (shape.input == DType::bfloat16 && !multiplies_bfloat16());
     return &prepared_.emplace(shape, made(shape, widens)).first->second;
   } catch (const dnnl::error& e) {
     return Status(Code::not_supported,

@@ -27,7 +27,7 @@ class Matmul {
   friend class Matmuls;
   struct Prepared;
   std::shared_ptr<const Prepared> prepared_;
-  std::optional<WidenedProduct> widened_;  // of halves, of which prepared_ is the float32
+  std::optional<WidenedProduct> widened_;  // of which prepared_ is the float32
 };
 
 class Matmuls {

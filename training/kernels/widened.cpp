@@ -2,6 +2,7 @@
 #include "training/kernels/widened.h"
 
 #include "engine/numbers/wide.h"
+#include "training/kernels/fp8_rows.h"
 
 namespace tessera::kernels {
 namespace {
@@ -51,6 +52,7 @@ void narrow(DType half, const StoredRows& rows, const float* from, void* to) {
 MatmulShape WidenedProduct::product() const {
   MatmulShape out = shape_;
   out.input = out.output = DType::float32;
+  out.fp8 = Fp8::none;
   out.a_stride = out.b_stride = 0;
   if (widens_c()) out.c_stride = 0;
   return out;
@@ -68,13 +70,17 @@ Widened WidenedProduct::before(const void* a, const void* b, void* c, void* scra
     at += widened_bytes(rows);
     return taken;
   };
-  const auto widened = [&](const StoredRows& rows, const void* from) {
+  const auto widened = [&](const StoredRows& rows, const ScaleTile& tile, const void* from) {
     float* const to = take(rows);
-    widen(shape_.input, rows, from, to);
+    if (shape_.fp8 == Fp8::none) {
+      widen(shape_.input, rows, from, to);
+    } else {
+      round_to_fp8(rows, tile, {from, shape_.input}, to);
+    }
     return to;
   };
-  Widened out{widened(shape_.a_rows(), a), widened(shape_.b_rows(), b), static_cast<float*>(c),
-              nullptr};
+  Widened out{widened(shape_.a_rows(), shape_.a_tile(), a),
+              widened(shape_.b_rows(), shape_.b_tile(), b), static_cast<float*>(c), nullptr};
   if (widens_c()) {
     const StoredRows rows = shape_.c_rows();
     out.c = take(rows);

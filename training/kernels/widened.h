@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of halves where the library has none: of float16, and of bfloat16 on processors without
-// AVX-512. Operands are widened to float32, which is exact, and the result is rounded once, as a
-// product of halves would be.
+// Products that the library has not: of float16, of bfloat16 on processors without AVX-512, and in
+// fp8. Operands are widened to float32, which is exact, or rounded to what fp8 can say; the result
+// is rounded once, as a product of halves would be.
 //
 //   const WidenedProduct widened(shape);
 //   ... prepare widened.product() ...
@@ -23,7 +23,7 @@ struct Widened {
 
 class WidenedProduct {
  public:
-  /// REQUIRES: the input is float16 or bfloat16.
+  /// REQUIRES: the input is float16 or bfloat16, or the product is one in fp8.
   explicit WidenedProduct(const MatmulShape& shape) : shape_(shape) {}
 
   MatmulShape product() const;

@@ -17,6 +17,7 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
   Affine out;
   out.out_in_ = own.out_in;
   const DType type = shape.dtype;
+  const kernels::Fp8 by_weight = own.fp8 ? kernels::Fp8::weight : kernels::Fp8::none;
   out.forward_ = {.m = own.rows,
                   .n = own.out,
                   .k = own.in,
@@ -25,13 +26,15 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
                   .b_transposed = own.out_in,
                   .c_stride = own.out_stride,
                   .bias = own.bias,
-                  .add = own.residual || own.adds};
+                  .add = own.residual || own.adds,
+                  .fp8 = by_weight};
   out.input_ = {.m = own.rows,
                 .n = own.in,
                 .k = own.out,
                 .input = type,
                 .b_transposed = !own.out_in,
-                .a_stride = own.out_stride};
+                .a_stride = own.out_stride,
+                .fp8 = by_weight};
   out.weight_ = {.m = own.out_in ? own.out : own.in,
                  .n = own.out_in ? own.in : own.out,
                  .k = own.rows,
@@ -39,7 +42,8 @@ Result<Affine> Affine::prepare(kernels::MathPlan& plan, const Shape& shape,
                  .a_transposed = true,
                  .a_stride = own.out_in ? own.out_stride : 0,
                  .b_stride = own.out_in ? 0 : own.out_stride,
-                 .add = true};
+                 .add = true,
+                 .fp8 = own.fp8 ? kernels::Fp8::tiles : kernels::Fp8::none};
   for (const kernels::MatmulShape& product :
        {out.forward_, out.input_, with(out.input_, DType::float32, true),
         with(out.input_, type, false), out.weight_, with(out.weight_, type, true)}) {

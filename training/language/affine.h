@@ -12,6 +12,7 @@ struct AffineShape {
   bool bias = false;
   bool residual = false;        // y is float32 and added to
   bool adds = false;            // y is added to, whatever it is
+  bool fp8 = false;             // operands are rounded (kernels::Fp8)
   std::int64_t out_stride = 0;  // from one row of y, and of dy, to the next; 0: out
 };
 

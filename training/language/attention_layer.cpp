@@ -38,7 +38,8 @@ class AttentionLayer final : public Layer {
                            .in = shape_.width,
                            .out = product_width(k),
                            .out_in = !slots_.fused,
-                           .bias = slots_.bias[k].read >= 0};
+                           .bias = slots_.bias[k].read >= 0,
+                           .fp8 = shape_.fp8};
       TESSERA_ASSIGN(in_.emplace_back(), Affine::prepare(plan, shape_, in));
       TESSERA_ASSIGN(adapters_.emplace_back(),
                      Adapter::prepare(plan, shape_, in, slots_.adapter[k]));
@@ -48,7 +49,8 @@ class AttentionLayer final : public Layer {
                           .out = shape_.width,
                           .out_in = !slots_.fused,
                           .bias = slots_.out_bias.read >= 0,
-                          .residual = true};
+                          .residual = true,
+                          .fp8 = shape_.fp8};
     TESSERA_ASSIGN(out_, Affine::prepare(plan, shape_, out));
     TESSERA_ASSIGN(out_adapter_, Adapter::prepare(plan, shape_, out, slots_.out_adapter));
     attention_ = {.batch = shape_.batch,

@@ -221,6 +221,7 @@ Result<LanguageModel> LanguageModel::create(const Model& model,
                         .drops = drops,
                         .dtype = options.dtype,
                         .parameters = options.parameters,
+                        .fp8 = options.fp8,
                         .threads = options.threads,
                         .processor = options.processor};
   if (shape.threads == 0) shape.threads = kernels::available_threads();

@@ -23,6 +23,7 @@ struct Shape {
   std::int64_t context = 0;           // decoding: tokens whose keys and values are kept
   DType dtype = DType::float32;       // matrices and saved activations
   DType parameters = DType::float32;  // parameters as bodies read them
+  bool fp8 = false;                   // matrices of blocks are multiplied in fp8
   int threads = 1;
   Processor processor = Processor::cpu;
 

@@ -26,13 +26,15 @@ class MlpLayer final : public Layer {
                          .in = shape_.width,
                          .out = slots_.inner,
                          .out_in = slots_.out_in,
-                         .bias = slots_.up_bias.read >= 0};
+                         .bias = slots_.up_bias.read >= 0,
+                         .fp8 = shape_.fp8};
     const AffineShape out{.rows = shape_.tokens(),
                           .in = slots_.inner,
                           .out = shape_.width,
                           .out_in = slots_.out_in,
                           .bias = slots_.down_bias.read >= 0,
-                          .residual = true};
+                          .residual = true,
+                          .fp8 = shape_.fp8};
     TESSERA_ASSIGN(up_, Affine::prepare(plan, shape_, in));
     TESSERA_ASSIGN(down_, Affine::prepare(plan, shape_, out));
     TESSERA_ASSIGN(up_adapter_, Adapter::prepare(plan, shape_, in, slots_.up_adapter));

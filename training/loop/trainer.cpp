@@ -98,6 +98,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Runtime& runtime, const Model& 
                                    .sequence_length = length,
                                    .dtype = options.dtype,
                                    .parameters = compute_dtype(options.scheme),
+                                   .fp8 = options.fp8,
                                    .documents = documents,
                                    .adapter_scale = options.adapter_scale,
                                    .checkpointing = options.step.checkpointing,

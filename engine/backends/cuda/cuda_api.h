@@ -29,6 +29,7 @@ struct CudaApi {
   int (*get_device_count)(int* count);
   int (*set_device)(int device);  // for the calling thread
   int (*device_get_name)(char* name, int bytes, int device);
+  int (*device_get_capability)(int* capability, int device);  // 90 is 9.0
   int (*mem_get_info)(std::size_t* free, std::size_t* total);
 
   // A range of addresses, and memory that is mapped into it piece by piece.

@@ -91,6 +91,8 @@ Status CudaBackend::setup() {
     const Rank local = options_.local_rank >= 0 ? options_.local_rank : rank_;
     const int device = options_.device >= 0 ? options_.device : local % std::max(devices, 1);
     TESSERA_TRY(cuda_status(cuda, cuda.set_device(device), "cudaSetDevice"));
+    const MathOptions wanted{options_.tf32, options_.hopper_attention, options_.fp8};
+    TESSERA_TRY(check_device(module_, device, wanted));
     device_number_ = device;
     device_is_set_ = std::this_thread::get_id();
     if (options_.aio.use_gds) {
@@ -104,7 +106,7 @@ Status CudaBackend::setup() {
     TESSERA_TRY(answers_.allocate(answers));
     TESSERA_TRY(mailbox_.open());
     TESSERA_TRY(control_.open(0));
-    math_ = module_.make_math({options_.tf32, options_.hopper_attention});
+    math_ = module_.make_math(wanted);
     if (math_ == nullptr) {
       return Status(Code::not_supported, "cuBLASLt does not start: check the CUDA toolkit");
     }

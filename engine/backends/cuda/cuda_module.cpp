@@ -38,6 +38,12 @@ std::string cuda_version(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+constexpr std::size_t cublas_version_of_fp8 = 120900;
+
+std::string cublas_version(std::size_t version) {
+  return fmt::format("{}.{}", version / 10000, version / 100 % 100);
+}
+
 std::string nccl_version(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
@@ -78,6 +84,7 @@ Status check_cuda(const CudaModule& module) {
     return not_supported(
         fmt::format("CUDA does not start: code {}: {}", code, module.cuda.get_error_string(code)));
   }
+  TESSERA_TRY(check_device(module, 0, {}));
   int nccl = 0;
   const int nccl_code = module.nccl.get_version(&nccl);
   if (nccl_code != nccl_success || nccl < nccl_version_min || nccl >= nccl_version_end) {
@@ -86,6 +93,44 @@ Status check_cuda(const CudaModule& module) {
                                      nccl_version(nccl_version_end)));
   }
   return {};
+}
+
+Status check_device(const CudaModule& module, int device, const MathOptions& wanted) {
+  int capability = 0;
+  const int code = module.cuda.device_get_capability(&capability, device);
+  if (code != cuda_success) {
+    return not_supported(fmt::format("CUDA does not tell what GPU {} can do: code {}: {}", device,
+                                     code, module.cuda.get_error_string(code)));
+  }
+  const std::string here = fmt::format("{} has compute capability {}.{}",
+                                       name_of_device(module.cuda, device), capability / 10,
+                                       capability % 10);
+  if (capability < capability_min) {
+    return not_supported(fmt::format("{}, but kernels need {}.0 (A100) or a younger one: train on "
+                                     "another GPU, or with --device cpu",
+                                     here, capability_min / 10));
+  }
+  constexpr int hopper = 9;
+  const bool on_hopper = capability / 10 == hopper;
+  if (wanted.hopper_attention && !on_hopper) {
+    return not_supported(
+        fmt::format("{}, but attention for Hopper runs on 9.0 (H100, H200) alone: leave out "
+                    "--hopper-attention",
+                    here));
+  }
+  if (!wanted.fp8) return {};
+  if (!on_hopper) {
+    return not_supported(
+        fmt::format("{}, but cuBLASLt multiplies fp8 with scales of blocks on 9.0 (H100, H200) "
+                    "alone: leave out --matmul-dtype fp8",
+                    here));
+  }
+  const std::size_t cublas = module.cublas_version();
+  if (cublas >= cublas_version_of_fp8) return {};
+  return not_supported(
+      fmt::format("cuBLASLt {} does not multiply fp8 with scales of blocks, 12.9 and younger do: "
+                  "install it, or leave out --matmul-dtype fp8",
+                  cublas_version(cublas)));
 }
 
 std::string name_of_device(const CudaApi& api, int device) {

@@ -17,10 +17,12 @@
 namespace tessera {
 
 /// Changes with any of the tables, so that a program refuses a module of another build.
-inline constexpr int cuda_module_version = 11;
+inline constexpr int cuda_module_version = 12;
 /// The NCCL versions whose calls have the meaning that the backend assumes: 2.20 to before 3.0.
 inline constexpr int nccl_version_min = 22000;
 inline constexpr int nccl_version_end = 30000;
+/// The least compute capability that the kernels run on: products of bfloat16 by tensor cores.
+inline constexpr int capability_min = 80;
 
 struct CudaModule {
   int version = cuda_module_version;
@@ -29,6 +31,8 @@ struct CudaModule {
   KernelApi kernels;
   /// Returns none if cuBLASLt does not start.
   std::unique_ptr<DeviceMath> (*make_math)(const MathOptions& options) = nullptr;
+  /// The version of cuBLASLt: 130100 is 13.1.0.
+  std::size_t (*cublas_version)() = nullptr;
   /// The version of cuFile: "1.15". Fails: not_supported.
   Result<std::string> (*find_cufile)() = nullptr;
   /// Starts it. Fails: not_supported.
@@ -47,9 +51,13 @@ using GetCudaModule = const CudaModule* (*)();
 /// Fails: not_supported (no such module, or a library that it needs is missing), naming the file.
 Result<const CudaModule*> open_cuda_module(const std::string& folder);
 
-/// Whether there is a GPU to run on, and libraries that fit. Fails: not_supported, saying which of
-/// driver, device and NCCL is missing or too old.
+/// Whether there is a GPU to run on, and libraries that fit; of several GPUs the first is looked at.
+/// Fails: not_supported, saying which of driver, device and NCCL is missing or too old.
 Status check_cuda(const CudaModule& module);
+
+/// Whether a device computes what is asked for, and is not left to another way of computing it.
+/// Fails: not_supported, naming the device, its compute capability or the version of cuBLASLt.
+Status check_device(const CudaModule& module, int device, const MathOptions& wanted);
 
 /// "NVIDIA H200"; "" if the driver does not say.
 std::string name_of_device(const CudaApi& api, int device);

@@ -12,6 +12,7 @@ namespace tessera {
 struct MathOptions {
   bool tf32 = false;
   bool hopper_attention = false;
+  bool fp8 = false;  // products in fp8 are asked for
 };
 
 class DeviceMath : public kernels::Math {

@@ -17,6 +17,16 @@ struct StoredRows {
   constexpr std::int64_t extent() const { return (count - 1) * stride + width; }
 };
 
+/// Whether a product's operands become numbers of 8 bits (e4m3) before they are multiplied, each
+/// divided by a power of two that it shares with its neighbours: 128 along k do, of one row of A or
+/// one column of B; with `weight` 128 x 128 of B. Sums are float32, as always.
+enum class Fp8 : std::uint8_t { none, tiles, weight };
+
+/// Numbers that share a scale, in a matrix as it lies in memory.
+struct ScaleTile {
+  std::int64_t rows = 1, columns = 1;
+};
+
 /// A is m x k, B is k x n, C is m x n; a stride is the distance of two rows as they lie in memory.
 struct MatmulShape {
   std::int64_t m = 1, n = 1, k = 1;
@@ -27,6 +37,7 @@ struct MatmulShape {
   std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // 0: rows follow each other
   bool bias = false;                                      // n numbers, of any type
   bool add = false;                                       // C += A B
+  Fp8 fp8 = Fp8::none;
   auto operator<=>(const MatmulShape&) const = default;
 
   constexpr StoredRows a_rows() const {
@@ -37,7 +48,16 @@ struct MatmulShape {
   }
   constexpr StoredRows c_rows() const { return stored(m, n, c_stride); }
 
+  static constexpr std::int64_t scaled_together = 128;
+  constexpr ScaleTile a_tile() const { return along_k(a_transposed); }
+  constexpr ScaleTile b_tile() const {
+    return fp8 == Fp8::weight ? ScaleTile{scaled_together, scaled_together} : along_k(!b_transposed);
+  }
+
  private:
+  static constexpr ScaleTile along_k(bool down) {
+    return down ? ScaleTile{scaled_together, 1} : ScaleTile{1, scaled_together};
+  }
   static constexpr StoredRows stored(std::int64_t count, std::int64_t width, std::int64_t stride) {
     return {count, width, stride == 0 ? width : stride};
   }

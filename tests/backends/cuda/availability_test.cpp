@@ -38,6 +38,30 @@ TEST_CASE("each missing piece has a sentence of its own", "[cuda]") {
         "2 x stand-in, CUDA 13.0, driver for CUDA 13.0, NCCL 2.28.9");
 }
 
+TEST_CASE("a GPU that does not compute what is asked for is named", "[cuda]") {
+  CHECK(why_not({.capability = 80}).empty());
+  CHECK(why_not({.capability = 120}).empty());
+  CHECK(why_not({.capability = 75}) ==
+        "stand-in has compute capability 7.5, but kernels need 8.0 (A100) or a younger one: train "
+        "on another GPU, or with --device cpu");
+  const auto refused = [](const StandInOptions& options, const MathOptions& wanted) {
+    StandIn world(options);
+    return check_device(StandIn::module(), 0, wanted).message();
+  };
+  CHECK(refused({}, {.hopper_attention = true, .fp8 = true}).empty());
+  CHECK(refused({.capability = 80}, {.hopper_attention = true}) ==
+        "stand-in has compute capability 8.0, but attention for Hopper runs on 9.0 (H100, H200) "
+        "alone: leave out --hopper-attention");
+  for (const int capability : {80, 89, 100, 120}) {
+    CHECK(refused({.capability = capability}, {.fp8 = true})
+              .ends_with("cuBLASLt multiplies fp8 with scales of blocks on 9.0 (H100, H200) alone: "
+                         "leave out --matmul-dtype fp8"));
+  }
+  CHECK(refused({.cublas_version = 120805}, {.fp8 = true}) ==
+        "cuBLASLt 12.8 does not multiply fp8 with scales of blocks, 12.9 and younger do: install "
+        "it, or leave out --matmul-dtype fp8");
+}
+
 TEST_CASE("a module that is missing or cannot be opened is named", "[cuda]") {
   const auto missing = cuda_available("/nowhere");
   CHECK(missing.status().code() == Code::not_supported);

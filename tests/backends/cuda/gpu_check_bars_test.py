@@ -54,7 +54,7 @@ class Bars(unittest.TestCase):
             "plain: tokens/s": 1000.0, "windows: tokens/s": 1100.0, "graphs: tokens/s": 1200.0,
             "2 ranks, plain: exposed share": None, "2 ranks, graphs: exposed share": None}}
         shown = {row[0]: row[1:] for row in bars.rows([*RESULTS, options], report.shown, False)}
-        self.assertEqual(shown["tokens/s plain, with windows, with CUDA graphs, with Hopper's attention"],
+        self.assertEqual(shown["tokens/s plain, with windows, with CUDA graphs, in fp8, with Hopper's attention"],
                          ("1000; 1100; 1200", "a figure", "measured"))
         self.assertEqual(shown["exposed communication of 2 ranks, plain, with CUDA graphs"],
                          ("-", "a figure", "not measured: "))

@@ -142,6 +142,53 @@ TEST_CASE("TF32 rounds the operands of float32 products, and nothing else", "[cu
   CHECK(loss(DType::bfloat16, true) == loss(DType::bfloat16, false));
 }
 
+LanguageRun in_fp8(bool llama) {
+  const char* const gpt2 = R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 16,
+      "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2})";
+  const char* const gated = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 16,
+      "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 16})";
+  LanguageRun run{.model = test::parsed(llama ? gated : gpt2), .scheme = FullyShardOptions{}};
+  run.options.sequence_length = 16;
+  run.options.fp8 = true;
+  run.options.processor = Processor::gpu;
+  return run;
+}
+
+TEST_CASE("in fp8 GPUs train as simulated", "[cuda][language][fp8]") {
+  LanguageRun run = in_fp8(GENERATE(false, true));
+  run.options.dtype = GENERATE(DType::float32, DType::bfloat16);
+  run.options.recompute.ffn = GENERATE(false, true);
+  check_as_simulated(run, 2, 8);
+}
+
+TEST_CASE("a model in fp8 is near the same without, and is not it", "[cuda][language][fp8]") {
+  LanguageRun run = in_fp8(GENERATE(false, true));
+  run.options.processor = Processor::cpu;
+  run.steps = 20;
+  const std::vector<float> in_8_bits = test::simulated(run, nullptr, 1).losses.at(0);
+  CHECK(test::simulated(run, nullptr, 1).losses.at(0) == in_8_bits);
+  run.options.fp8 = false;
+  const std::vector<float> exact = test::simulated(run, nullptr, 1).losses.at(0);
+  REQUIRE(in_8_bits.size() == exact.size());
+  for (std::size_t k = 0; k < exact.size(); ++k) {
+    INFO("loss " << k);
+    CHECK(in_8_bits[k] == Approx(exact[k]).epsilon(0.02));
+    CHECK(in_8_bits[k] != exact[k]);
+  }
+}
+
+TEST_CASE("sizes that fp8 does not have on GPUs are refused before anything runs",
+          "[cuda][language][fp8]") {
+  LanguageRun run = in_fp8(false);
+  run.options.sequence_length = 5;  // 10 tokens
+  const auto made = LanguageModel::create(run.model, run.options);
+  CHECK(made.status().code() == Code::not_supported);
+  CHECK(made.status().message().find("multiples of 16") != std::string::npos);
+  run.options.processor = Processor::cpu;
+  CHECK(LanguageModel::create(run.model, run.options).ok());
+}
+
 TEST_CASE("with graphs the same numbers come in the same order, from fewer launches",
           "[cuda][language][graphs]") {
   const bool llama = GENERATE(false, true);

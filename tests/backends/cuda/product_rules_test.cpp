@@ -72,6 +72,48 @@ TEST_CASE("each rule of products is known, and only where it is broken", "[cuda]
   }
 }
 
+TEST_CASE("products in fp8 have rules of their own", "[cuda][fp8]") {
+  struct alignas(256) Memory {
+    std::array<std::byte, 32 << 10> bytes{};
+    std::byte* at(std::size_t i) { return bytes.data() + i; }
+    float* scale(std::size_t i) { return reinterpret_cast<float*>(at(i)); }
+  };
+  auto memory = std::make_unique<Memory>();
+  const Product good{{.m = 32,
+                      .n = 16,
+                      .k = 100,
+                      .input = DType::bfloat16,
+                      .output = DType::bfloat16,
+                      .bias = true,
+                      .fp8 = kernels::Fp8::weight},
+                     {memory->at(0),
+                      memory->at(4096),
+                      memory->at(8192),
+                      {memory->at(16384), DType::bfloat16},
+                      memory->at(20480),
+                      memory->scale(24576),
+                      memory->scale(28672)}};
+  CHECK(test::broken_rule(good.shape, good.operands).empty());
+  const auto broken = [&](const std::function<void(Product&)>& plant) {
+    Product bad = good;
+    plant(bad);
+    return test::broken_rule(bad.shape, bad.operands);
+  };
+  CHECK(broken([](Product& p) { p.shape.m = 24; }) == "a size is no multiple of 16");
+  CHECK(broken([&](Product& p) { p.operands.a = memory->at(8); }) == "codes are not aligned");
+  CHECK(broken([&](Product& p) { p.operands.c = memory->at(8194); }) ==
+        "the rows of C are not aligned");
+  CHECK(broken([](Product& p) { p.shape.c_stride = 20; }) == "the rows of C are not aligned");
+  CHECK(broken([](Product& p) { p.operands.b_scales = nullptr; }) == "scales are null");
+  CHECK(broken([&](Product& p) { p.operands.a_scales = memory->scale(24580); }) ==
+        "scales are not aligned");
+  CHECK(broken([&](Product& p) { p.operands.c = memory->at(4096 + 1024); }) == "B overlaps C");
+  CHECK(broken([](Product& p) {
+          p.shape.output = DType::float32;
+          p.operands.bias.dtype = DType::float32;
+        }) == "the bias of halves is float32");
+}
+
 TEST_CASE("a product that cuBLASLt refuses fails on the stand-in, and is reported", "[cuda]") {
   ProductMemory memory;
   for (const Broken& broken : plain_rules()) {

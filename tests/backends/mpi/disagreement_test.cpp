@@ -162,6 +162,7 @@ const std::vector<Disagreement> disagreements = {
     {"--resume saved-0.1", {{"--resume-anyway", "", nullptr}}},
     {"--schedule wsd --steps 4", {{"--decay", "1", "2"}}},
     {"--dtype float16", {{"--loss-scale", "8", "16"}, {"--loss-scale-interval", "2", "3"}}},
+    {"", {{"--matmul-dtype", "fp8", nullptr}}},
     {"", {{"--dtype", "bfloat16", "float16"}, {"--data-format", "bytes", "auto"}}},
     // The scheme and what it makes of options.
     {"", {{"--scheme", "zero2", "zero1"}}},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -11,12 +12,21 @@
 #include "engine/backends/cuda/module/kernel_math.h"
 #include "engine/backends/cuda/module/language_kernels.h"
 #include "engine/math/device_plan.h"
+#include "engine/math/e4m3.h"
 #include "tests/backends/cuda/stand_in/product_rules.h"
 #include "tests/training/kernels/numbers.h"
 #include "training/kernels/host_math.h"
 #include "training/kernels/rows.h"
 
 namespace tessera::test {
+
+// A number of an operand in fp8.
+inline float decoded(const kernels::Fp8Operand& operand, const void* codes, const float* scales,
+                     std::int64_t row, std::int64_t k) {
+  const auto* const own = static_cast<const std::uint8_t*>(codes) + row * operand.row_codes();
+  const std::int64_t group = k / kernels::MatmulShape::scaled_together;
+  return kernels::from_e4m3(own[k]) * scales[operand.scale_at(row, group)];
+}
 
 // Column by column, as by_columns says; of what the library asks, everything.
 class NaiveProducts final : public device::Products {
@@ -30,6 +40,8 @@ class NaiveProducts final : public device::Products {
     if (shape.bias && shape.output != DType::float32 && !with_biases) return device::not_supported;
     if (std::min({shape.m, shape.n, shape.k}) < 8 && !with_narrow) return device::not_supported;
     const device::ColumnProduct by = device::by_columns(shape);
+    const bool in_fp8 = shape.fp8 != kernels::Fp8::none;
+    const kernels::Fp8Operands codes(shape);
     const auto at = [](const device::ColumnMatrix& m, std::int64_t row, std::int64_t column) {
       return m.transposed ? row * m.leading + column : column * m.leading + row;
     };
@@ -44,7 +56,12 @@ class NaiveProducts final : public device::Products {
       for (std::int64_t row = 0; row < by.result.rows; ++row) {
         const std::int64_t to = at(by.result, row, column);
         float sum = shape.bias ? typed(shape.output, o.bias.data, row) : 0.0F;
-        for (std::int64_t k = 0; k < shape.k; ++k) {
+        for (std::int64_t k = 0; k < (in_fp8 ? by.first.rows : shape.k); ++k) {
+          if (in_fp8) {
+            sum += decoded(codes.b, o.b, o.b_scales, row, k) *
+                   decoded(codes.a, o.a, o.a_scales, column, k);
+            continue;
+          }
           sum += typed(shape.input, o.b, at(by.first, row, k)) *
                  typed(shape.input, o.a, at(by.second, k, column));
         }
@@ -69,6 +86,12 @@ struct Both {
   NaiveProducts* products = new NaiveProducts;  // of `device`
   std::unique_ptr<DeviceMath> device =
       device::make_kernel_math(std::unique_ptr<device::Products>(products), hopper);
+
+  void room_for(const kernels::MatmulShape& in_fp8) {
+    const Bytes all = kernels::device_scratch_bytes + kernels::Fp8Operands(in_fp8).bytes();
+    scratch.resize(static_cast<std::size_t>(all.value) / sizeof(Piece));
+    std::memset(scratch.data(), 0xFF, static_cast<std::size_t>(all.value));  // codes of NaN
+  }
 
   // Computes with each, from copies of the same arrays, and compares what came out of it.
   template <class F>

@@ -156,11 +156,18 @@ void CountedMath::cross_entropy(const kernels::StoredRows& rows, const float* lo
 
 void CountedMath::product(const kernels::MatmulShape& shape, const void* a, const void* b, void* c,
                           ConstArray bias, void* scratch) {
+  const bool in_fp8 = shape.fp8 != kernels::Fp8::none;
+  const char* const name = in_fp8 ? "products in fp8" : "products";
   const double in = numbers(shape.m, shape.k) + numbers(shape.k, shape.n);
   const double out = numbers(shape.m, shape.n) * (shape.add ? 2 : 1);
-  count("products", in * bytes_per(shape.input) + out * bytes_per(shape.output),
+  count(name, in * (in_fp8 ? 1 : bytes_per(shape.input)) + out * bytes_per(shape.output),
         2 * numbers(shape.m, shape.n) * static_cast<double>(shape.k),
         [&] { real_->product(shape, a, b, c, bias, scratch); });
+  if (!in_fp8) return;
+  constexpr std::int64_t casts = 2;  // of what it launches
+  counts_[name].launches -= casts;
+  counts_["casts to fp8"].launches += casts;
+  counts_["casts to fp8"].bytes += in * (bytes_per(shape.input) + 1);
 }
 
 void CountedMath::attention_forward(const kernels::AttentionShape& shape,

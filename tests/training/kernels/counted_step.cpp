@@ -90,6 +90,7 @@ Result<KernelCounts> count_step(const Model& model, const CountedShape& shape) {
                             .length = shape.length,
                             .dtype = shape.dtype,
                             .parameters = shape.dtype,
+                            .fp8 = shape.fp8,
                             .threads = 1,
                             .processor = Processor::gpu};
   TESSERA_ASSIGN(const auto plan, language::Plan::make(model, own));

@@ -11,6 +11,7 @@ namespace tessera::test {
 struct CountedShape {
   std::int64_t batch = 1, length = 1;
   DType dtype = DType::bfloat16;  // of parameters as they are computed with, and of gradients
+  bool fp8 = false;               // LanguageModelOptions::fp8
 };
 
 /// Fails: as LanguageModel::create.

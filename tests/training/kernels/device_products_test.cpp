@@ -4,6 +4,15 @@
 #include "tests/training/kernels/both_maths.h"
 
 namespace tessera {
+namespace device {
+
+int blackwell_tiles_backward(const AttentionShape& shape, const HeadArrays<ConstArray>& in,
+                             const AttentionOut& out, const float* statistics,
+                             const HeadArrays<Array>& gradients, const float* along,
+                             CudaStream stream);  // blackwell_tiles.cpp
+
+}  // namespace device
+
 namespace {
 
 using kernels::AttentionShape;
@@ -110,6 +119,41 @@ TEST_CASE("attention on GPUs is the CPU's, with tensor cores and without", "[dev
     m.attention_backward(s, {in.q, in.k, in.v}, {x[1].array(), x[2].array()}, floats(x[3]),
                          heads(4, 7), {temporary.data(), nullptr});
   });
+}
+
+// Blackwell's kernels take fewer columns of weights at a time.
+TEST_CASE("the gradients of attention are the same bits on Blackwell", "[device]") {
+  const std::int64_t head_dim = GENERATE(32, 64, 128);
+  const std::int64_t length = GENERATE(1, 64, 131);
+  const AttentionShape s{.batch = 1,
+                         .length = length,
+                         .heads = 2,
+                         .kv_heads = 1,
+                         .head_dim = head_dim,
+                         .dtype = length == 64 ? DType::float16 : DType::bfloat16,
+                         .q_stride = 2 * head_dim,
+                         .kv_stride = head_dim};
+  test::Random random(static_cast<std::uint64_t>(length + head_dim));
+  const auto any = [&](std::int64_t width) {
+    return Numbers::random(random, length * width, s.dtype);
+  };
+  Numbers q = any(s.q_stride), k = any(head_dim), v = any(head_dim), gradient = any(s.q_stride);
+  Numbers statistics = Numbers::random(random, 2 * s.rows(), DType::float32);
+  for (std::size_t row = 0; row < statistics.size(); row += 2) statistics.set(row + 1, 3);
+  Numbers along = Numbers::random(random, s.rows(), DType::float32);
+  const auto gradients = [&](auto* tiles) {
+    std::vector<Numbers> found = {any(s.q_stride), any(head_dim), any(head_dim)};
+    const kernels::HeadArrays<kernels::ConstArray> in{q.array(), k.array(), v.array()};
+    CHECK(tiles(s, in, {q.array(), gradient.array()}, floats(statistics),
+                {found[0].array(), found[1].array(), found[2].array()}, floats(along),
+                nullptr) == 0);
+    std::vector<test::Doubles> numbers;
+    for (const Numbers& each : found) numbers.push_back(each.doubles());
+    return numbers;
+  };
+  const auto hopper = gradients(device::tiles_backward);
+  CHECK(gradients(device::blackwell_tiles_backward) == hopper);
+  CHECK(std::abs(hopper[1][0]) > 0);
 }
 
 // A block waits for the one with the keys before its own, which must have begun.

@@ -58,6 +58,7 @@ struct TrainerOptions {
   /// Sizes, accumulation, checkpointing, AdamW, clipping. What computes is the trainer's.
   TrainingOptions step = {};
   DType dtype = DType::float32;  // of forward and backward: float32, bfloat16, float16
+  bool fp8 = false;              // LanguageModelOptions::fp8
   /// float16 only: what the loss is multiplied by; none: {.min_scale = 1}. Steps whose gradients
   /// overflow are skipped.
   std::optional<LossScaleOptions> loss_scale = {};

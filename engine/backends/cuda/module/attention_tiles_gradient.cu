@@ -12,7 +12,7 @@ namespace {
 // of keys and heads of 64.
 template <int D>
 constexpr int query_eights = D == 64 ? 4 : 8;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#if defined(TESSERA_OF_BLACKWELL) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000)
 constexpr int key_eights_of_64 = 2;
 #else
 constexpr int key_eights_of_64 = 4;

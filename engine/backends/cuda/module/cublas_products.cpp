@@ -72,9 +72,10 @@ class Choice {
     then(set(CUBLASLT_MATMUL_DESC_TRANSA, by.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     then(set(CUBLASLT_MATMUL_DESC_TRANSB, by.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     if (shape_.bias) then(set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-    then(layout(first_, by.first, shape_.input));
-    then(layout(second_, by.second, shape_.input));
-    then(layout(result_, by.result, shape_.output));
+    if (in_fp8()) then(set_scale_modes());
+    then(layout(first_, by.first, type_of_operands()));
+    then(layout(second_, by.second, type_of_operands()));
+    then(layout(result_, by.result, type_of(shape_.output)));
     then(cublasLtMatmulPreferenceCreate(&preference_));
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     const auto [a, b, c] = alignments;
@@ -97,10 +98,15 @@ class Choice {
   cublasStatus_t run(cublasLtHandle_t handle, const ProductOperands& o, cudaStream_t stream) {
     constexpr float one = 1;
     const float before = shape_.add ? 1.0F : 0.0F;
-    if (shape_.bias) {
-      const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
-      if (status != CUBLAS_STATUS_SUCCESS) return status;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (shape_.bias) status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
+    if (in_fp8() && status == CUBLAS_STATUS_SUCCESS) {
+      status = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b_scales);
     }
+    if (in_fp8() && status == CUBLAS_STATUS_SUCCESS) {
+      status = set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a_scales);
+    }
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
     return cublasLtMatmul(handle, product_, &one, o.b, first_, o.a, second_, &before, o.c, result_,
                           o.c, result_, &chosen_.algo, o.scratch,
                           static_cast<std::size_t>(workspace_bytes.value), stream);
@@ -115,9 +121,29 @@ class Choice {
   cublasStatus_t prefer(cublasLtMatmulPreferenceAttributes_t what, const T& value) {
     return cublasLtMatmulPreferenceSetAttribute(preference_, what, &value, sizeof(value));
   }
-  static cublasStatus_t layout(cublasLtMatrixLayout_t& made, const ColumnMatrix& m, DType dtype) {
-    return cublasLtMatrixLayoutCreate(&made, type_of(dtype), static_cast<std::uint64_t>(m.rows),
+  static cublasStatus_t layout(cublasLtMatrixLayout_t& made, const ColumnMatrix& m,
+                               cudaDataType_t type) {
+    return cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(m.rows),
                                       static_cast<std::uint64_t>(m.columns), m.leading);
+  }
+
+  bool in_fp8() const { return shape_.fp8 != kernels::Fp8::none; }
+  cudaDataType_t type_of_operands() const {
+    return in_fp8() ? CUDA_R_8F_E4M3 : type_of(shape_.input);
+  }
+
+  // Its A is our B.
+  cublasStatus_t set_scale_modes() {
+#if CUBLAS_VERSION >= 120900
+    constexpr std::int32_t tiles = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    constexpr std::int32_t blocks = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    const std::int32_t first = shape_.fp8 == kernels::Fp8::weight ? blocks : tiles;
+    const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, first);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, tiles);
+#else
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+#endif
   }
 
   const kernels::MatmulShape shape_;
@@ -159,6 +185,8 @@ class CublasProducts final : public Products {
 };
 
 }  // namespace
+
+std::size_t cublas_version() { return cublasLtGetVersion(); }
 
 std::unique_ptr<Products> make_products(bool tf32) {
   cublasLtHandle_t handle = nullptr;

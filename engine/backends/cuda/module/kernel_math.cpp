@@ -107,6 +107,7 @@ class KernelMath final : public DeviceMath {
   void product(const MatmulShape& shape, const void* a, const void* b, void* c, ConstArray bias,
                void* scratch) override {
     const ProductOperands all{a, b, c, bias, scratch};
+    if (shape.fp8 != kernels::Fp8::none) return product_in_fp8(shape, all);
     const std::optional<ProductCut> cut = ProductCut::of(shape);
     bool whole = !cut.has_value();
     if (cut.has_value()) {
@@ -135,10 +136,28 @@ class KernelMath final : public DeviceMath {
   }
 
  private:
+  // Operands become codes behind the scratch memory of other products.
+  void product_in_fp8(const MatmulShape& shape, const ProductOperands& o) {
+    const kernels::Fp8Operands places(shape);
+    const Fp8Memory to(places, o.scratch);
+    call("an operand in fp8", [&] {
+      return device::to_fp8(shape.a_rows(), {o.a, shape.input}, shape.a_transposed, places.a, to.a,
+                            to.a_scales, stream_);
+    });
+    call("an operand in fp8", [&] {
+      return device::to_fp8(shape.b_rows(), {o.b, shape.input}, !shape.b_transposed, places.b, to.b,
+                            to.b_scales, stream_);
+    });
+    call("a product in fp8", [&] { return run(shape, to.operands(o)); });
+  }
+
   // cuBLASLt adds biases of C's type, as PyTorch lets it: the sum is rounded once. Some of its
-  // algorithms load them 16 bytes at a time.
+  // algorithms load them 16 bytes at a time. Beside operands in fp8 those of a float32 C are halves.
   int run(const MatmulShape& shape, const ProductOperands& o) {
     if (!shape.bias) return products_->run(shape, o, stream_);
+    if (shape.fp8 != kernels::Fp8::none && shape.output == DType::float32) {
+      return run_and_add(shape, o);
+    }
     const ConstArray bias = o.bias;
     const bool as_it_is =
         bias.dtype == shape.output && reinterpret_cast<std::uintptr_t>(bias.data) % 16 == 0;
@@ -153,12 +172,17 @@ class KernelMath final : public DeviceMath {
       const int product = products_->run(shape, own, stream_);
       if (product != not_supported) return product;
     }
+    return run_and_add(shape, o);
+  }
+
+  int run_and_add(const MatmulShape& shape, const ProductOperands& o) {
     MatmulShape plain = shape;
     plain.bias = false;
+    ProductOperands own = o;
     own.bias = {};
     const int code = products_->run(plain, own, stream_);
     if (code != cuda_success) return code;
-    return device::add_bias({o.c, shape.output}, shape.c_rows(), bias, stream_);
+    return device::add_bias({o.c, shape.output}, shape.c_rows(), o.bias, stream_);
   }
 
   template <class F>

@@ -5,6 +5,7 @@
 
 #include "engine/backends/cuda/cuda_api.h"
 #include "engine/backends/cuda/kernel_api.h"
+#include "engine/math/fp8_operands.h"
 #include "tessera/activation.h"
 #include "tessera/math_shapes.h"
 
@@ -48,6 +49,10 @@ int convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t widt
                  const ColumnGradient& sums, CudaStream stream);
 int multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows, std::int64_t width,
                   const ColumnGradient& sums, CudaStream stream);
+
+// fp8.cu: a matrix as it lies in memory becomes an operand; `down`: a row of codes is a column of it
+int to_fp8(const StoredRows& rows, ConstArray from, bool down, const kernels::Fp8Operand& operand,
+           std::uint8_t* codes, float* scales, CudaStream stream);
 
 // optimizer.cu
 int adam(std::span<const AdamArrays> arrays, CudaStream stream);

@@ -62,6 +62,17 @@ int device_get_name(char* name, int bytes, int device) {
   return code;
 }
 
+int device_get_capability(int* capability, int device) {
+  int major = 0;
+  int minor = 0;
+  cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (code == cudaSuccess) {
+    code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  }
+  *capability = 10 * major + minor;
+  return code;
+}
+
 int mem_get_granularity(std::size_t* bytes, int device) {
   const CUmemAllocationProp properties = pinned_on(device);
   return driver<decltype(cuMemGetAllocationGranularity)>(
@@ -139,6 +150,7 @@ CudaApi real_cuda() {
   api.get_device_count = [](int* count) -> int { return cudaGetDeviceCount(count); };
   api.set_device = use_device;
   api.device_get_name = device_get_name;
+  api.device_get_capability = device_get_capability;
   api.mem_get_info = [](std::size_t* free, std::size_t* total) -> int {
     return cudaMemGetInfo(free, total);
   };

@@ -84,6 +84,9 @@ struct CudaOptions {
   /// queries. Sums of other tiles: other bits than without, the same in each run. No GPU has run
   /// them yet.
   bool hopper_attention = false;
+  /// Models will be made with LanguageModelOptions::fp8, whose products cuBLASLt computes from 12.9
+  /// on, on compute capability 9 alone: other GPUs are refused. No GPU has run them yet.
+  bool fp8 = false;
   /// How many ranks there are: one, those of the MPI world that this process was started in, or so
   /// many that find each other without MPI. The latter need `comm_id`, "host:port" where rank 0
   /// listens; of torchrun's variables that is MASTER_ADDR and a port that nobody uses.

@@ -44,6 +44,7 @@ Given integers(const std::vector<std::int32_t>& values) {
 using Arrays = std::vector<Array>;
 
 enum class Way { plain, hopper };  // MathOptions::hopper_attention
+constexpr std::size_t for_fp8 = std::size_t{1} << 20;  // of scratch memory: small operands
 
 // Computes on both sides, f(math, arrays, scratch), and compares all arrays, within `tolerance` of
 // an array's largest number.
@@ -65,7 +66,7 @@ void compare(std::vector<Given> given, double tolerance, const F& f, Way way = W
   REQUIRE(math != nullptr);
   math->use(device.stream());
   const auto scratch = static_cast<std::size_t>(kernels::device_scratch_bytes.value);
-  f(static_cast<Math&>(*math), there, device.allocate(scratch).at);
+  f(static_cast<Math&>(*math), there, device.allocate(scratch + for_fp8).at);
   INFO(math->failure().call);
   device.require_code(math->failure().code);
   kernels::HostMath host(1, kernels::HostMath::Memory::own);
@@ -179,6 +180,27 @@ void check_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
   }
 }
 
+// Twice: all scales along k, and those of a weight.
+void check_fp8_products(std::int64_t m_rows, std::int64_t n, std::int64_t k) {
+  test::Random random(5);
+  for (int which = 0; which < 32; ++which) {
+    kernels::MatmulShape s{.m = m_rows, .n = n, .k = k};
+    s.fp8 = which % 2 == 0 ? kernels::Fp8::tiles : kernels::Fp8::weight;
+    s.input = which / 2 % 2 == 0 ? DType::bfloat16 : DType::float32;
+    s.output = which / 4 % 2 == 0 ? DType::float32 : s.input;
+    s.a_transposed = which / 8 % 2 == 1;
+    s.b_transposed = which / 16 == 1;
+    s.bias = s.add = which / 4 % 4 == 1;
+    INFO("product " << which);
+    compare({numbers(random, m_rows * k, s.input), numbers(random, k * n, s.input),
+             numbers(random, m_rows * n, s.output), numbers(random, n, DType::float32)},
+            near(DType::bfloat16), [&](Math& m, Arrays& x, void* scratch) {
+              m.product(s, x[0].data, x[1].data, x[2].data,
+                        s.bias ? kernels::ConstArray(x[3]) : kernels::ConstArray{}, scratch);
+            });
+  }
+}
+
 void check_attention(const kernels::AttentionShape& s, Way way) {
   test::Random random(4);
   const std::int64_t tokens = s.batch * s.length;
@@ -223,6 +245,16 @@ TEST_CASE("language models compute on the device as on the CPU", "[small]") {
 TEST_CASE("attention with Hopper's units computes on the device as on the CPU", "[hopper]") {
   check_attentions(1, Way::hopper);
   check_attentions(300, Way::hopper);
+}
+
+TEST_CASE("products in fp8 are computed on the device as on the CPU", "[fp8]") {
+  const Status here = check_device(test::device_module(), 0, {.fp8 = true});
+  if (!here.ok()) {
+    WARN(here.message());
+    return;
+  }
+  check_fp8_products(16, 32, 100);
+  check_fp8_products(144, 272, 512);
 }
 
 TEST_CASE("language models compute on the device as on the CPU, in sizes of real models") {

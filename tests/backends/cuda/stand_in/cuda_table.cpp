@@ -37,6 +37,10 @@ int device_get_name(char* name, int bytes, int) {
   std::strncpy(name, "stand-in", static_cast<std::size_t>(bytes));
   return 0;
 }
+int device_get_capability(int* capability, int) {
+  *capability = StandIn::current().options().capability;
+  return 0;
+}
 int mem_get_info(std::size_t* free, std::size_t* total) {
   return called(Call::mem_get_info, [&](StandIn& world) {
     *free = world.memory().free_bytes(StandIn::device);
@@ -279,6 +283,7 @@ CudaApi cuda_table() {
           get_device_count,
           set_device,
           device_get_name,
+          device_get_capability,
           mem_get_info,
           mem_get_granularity,
           mem_address_reserve,
@@ -319,6 +324,7 @@ CudaModule StandIn::module() {
           nccl_table(current().options().nccl_version),
           kernel_table(),
           make_twin_math,
+          [] { return current().options().cublas_version; },
           find_fake_cufile,
           start_fake_cufile,
           [](const KernelLoads& asked) { before_loads = asked; },

@@ -45,6 +45,8 @@ struct StandInOptions {
   int driver_version = 13000;
   int devices_code = 0;  // of cudaGetDeviceCount
   int nccl_version = 22809;
+  int capability = 90;  // of all devices: H200
+  std::size_t cublas_version = 130100;
   int nccl_calls = 0;      // of its rank while NCCL's thread enqueues a collective; 0: by the seed
   bool cufile = true;      // is there
   std::string profiled;    // what NCCL's profiler says of every collective

@@ -204,7 +204,14 @@ class TwinMath final : public DeviceMath {
     // A bias that is not as the library wants it is converted before (KernelMath).
     kernels::MatmulShape plain = s;
     plain.bias = false;
-    if (const std::string rule = broken_rule(plain, {a, b, c, bias, scratch}); !rule.empty()) {
+    device::ProductOperands given{a, b, c, bias, scratch};
+    Bytes scratch_bytes{1};  // which stand for all of it
+    if (s.fp8 != kernels::Fp8::none) {
+      const kernels::Fp8Operands places(s);
+      given = device::Fp8Memory(places, scratch).operands(given);
+      scratch_bytes = kernels::device_scratch_bytes + places.bytes();
+    }
+    if (const std::string rule = broken_rule(plain, given); !rule.empty()) {
       return refuse("a product of which " + rule);
     }
     const std::int64_t in_a = s.a_rows().extent();
@@ -215,8 +222,8 @@ class TwinMath final : public DeviceMath {
               .reads(b, in_b, s.input)
               .reads(bias, s.n)
               .writes(c, s.c_rows().extent(), s.output)
-              .writes(scratch, 1, DType::uint8),  // which stands for all of it
-          [=, tf32 = tf32_ && s.input == DType::float32] {
+              .writes(scratch, scratch_bytes.value, DType::uint8),
+          [=, tf32 = tf32_ && s.input == DType::float32 && s.fp8 == kernels::Fp8::none] {
             if (!tf32) return host().product(s, a, b, c, bias, nullptr);
             host().product(s, in_tf32(a, in_a).data(), in_tf32(b, in_b).data(), c, bias, nullptr);
           });
