@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/printable.h"
+#include "cli/report/counted.h"
 #include "cli/report/table.h"
 #include "cli/trace/query_watch.h"
 #include "cli/trace_warning.h"
@@ -49,12 +50,26 @@ nlohmann::ordered_json json_of(const Value& value) {
   return text_of(value);
 }
 
-query::RowSink csv_sink() {
-  return {[](const auto& names) { fmt::print("{}", csv_line(names)); },
-          [](const auto& row) { fmt::print("{}", csv_line(exact_texts_of(row))); }};
-}
+/// Runs the question, and counts what is answered.
+struct Asked {
+  query::Query& query;
+  const std::string& sql;
+  const std::atomic<bool>* stop;
+  std::int64_t rows = 0;
 
-using Stop = const std::atomic<bool>*;
+  Status run(const query::RowSink& sink) {
+    const auto counted_row = [&](const std::vector<Value>& row) {
+      ++rows;
+      sink.row(row);
+    };
+    return query.run(sql, {sink.columns, counted_row}, stop);
+  }
+};
+
+Status print_csv(Asked& asked) {
+  return asked.run({[](const auto& names) { fmt::print("{}", csv_line(names)); },
+                    [](const auto& row) { fmt::print("{}", csv_line(exact_texts_of(row))); }});
+}
 
 // An object has each name once: a second "rank" is "rank:1", as SQLite itself calls it in views.
 std::vector<std::string> names_once(std::vector<std::string> names) {
@@ -70,11 +85,10 @@ std::vector<std::string> names_once(std::vector<std::string> names) {
   return names;
 }
 
-Status print_json(query::Query& query, const std::string& sql, Stop stop) {
+Status print_json(Asked& asked) {
   std::vector<std::string> names;
   const char* before = "[\n";
-  TESSERA_TRY(query.run(sql,
-                        {[&](const auto& columns) { names = names_once(columns); },
+  TESSERA_TRY(asked.run({[&](const auto& columns) { names = names_once(columns); },
                          [&](const auto& row) {
                            auto object = nlohmann::ordered_json::object();
                            for (std::size_t i = 0; i < row.size(); ++i)
@@ -82,29 +96,22 @@ Status print_json(query::Query& query, const std::string& sql, Stop stop) {
                            constexpr auto replace = nlohmann::json::error_handler_t::replace;
                            fmt::print("{}  {}", before, object.dump(-1, ' ', false, replace));
                            before = ",\n";
-                         }},
-                        stop));
+                         }}));
   fmt::print("{}\n]\n", *before == '[' ? "[" : "");
   return {};
 }
 
-Status print_table(query::Query& query, const std::string& sql, Stop stop) {
+Status print_table(Asked& asked) {
   std::vector<std::vector<std::string>> rows;
-  std::int64_t left_out = 0;
   std::vector<std::string> names;
-  Status status =
-      query.run(sql,
-                {[&](const auto& columns) { names = columns; },
-                 [&](const auto& row) {
-                   rows.size() < table_rows_max ? rows.push_back(texts_of(row)) : void(++left_out);
-                 }},
-                stop);
+  Status status = asked.run({[&](const auto& columns) { names = columns; },
+                             [&](const auto& row) {
+                               if (rows.size() < table_rows_max) rows.push_back(texts_of(row));
+                             }});
   if (!status.ok() && (status.code() != Code::cancelled || rows.empty())) return status;
-  const std::string heading =
-      fmt::format("{} {}", with_separators(static_cast<std::int64_t>(rows.size()) + left_out),
-                  rows.size() + static_cast<std::size_t>(left_out) == 1 ? "row" : "rows");
+  const std::int64_t left_out = asked.rows - std::ssize(rows);
   for (std::string& name : names) name = printable(name);
-  Table table(heading, names);
+  Table table(counted(asked.rows, "row"), names);
   table.align_left();
   for (auto& row : rows) table.row(std::move(row));
   if (left_out > 0) {
@@ -116,14 +123,22 @@ Status print_table(query::Query& query, const std::string& sql, Stop stop) {
   return status;
 }
 
+/// No row may mean that nobody recorded what was asked for.
+void warn_of_nothing(const TraceRun& run) {
+  const std::int64_t recorded = std::ssize(run.recorded_ranks);
+  if (recorded == run.ranks) return;
+  print_warnings({fmt::format("no row, and only {} of {} ranks recorded spans and memory", recorded,
+                              with_separators(run.ranks))});
+}
+
 Status run_query(const QueryArguments& a) {
   TESSERA_ASSIGN(query::Query query, query::Query::open(a.trace));
   warn_of_trace(a.trace, query.info());
   limit_query_memory();
   const QueryWatch watch(a.deadline_s);
-  const Status status = a.csv    ? query.run(a.sql, csv_sink(), watch.stop())
-                        : a.json ? print_json(query, a.sql, watch.stop())
-                                 : print_table(query, a.sql, watch.stop());
+  Asked asked{query, a.sql, watch.stop()};
+  const Status status = a.csv ? print_csv(asked) : a.json ? print_json(asked) : print_table(asked);
+  if (status.ok() && asked.rows == 0) warn_of_nothing(query.info().run);
   if (status.code() != Code::cancelled) return status;
   return {Code::cancelled,
           fmt::format("query: was not done within {} s (--deadline)", a.deadline_s)};

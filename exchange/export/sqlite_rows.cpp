@@ -68,7 +68,7 @@ class SqliteRows final : public Exporter {
       : trace_(trace), out_(behind_links(out)) {}
   ~SqliteRows() override {
     close();
-    if (!published_) std::remove(beside().c_str());
+    if (begun_ && !published_) std::remove(beside().c_str());
   }
 
   Status begin() override {
@@ -76,6 +76,7 @@ class SqliteRows final : public Exporter {
     TESSERA_TRY(check_replaces_export(out_));
     TESSERA_TRY(check_replaces_export(beside()));  // a recording that was killed, perhaps
     std::remove(beside().c_str());
+    begun_ = true;
     if (sqlite3_open(beside().c_str(), &database_) != SQLITE_OK ||
         sqlite3_exec(database_, tables, nullptr, nullptr, nullptr) != SQLITE_OK) {
       return failed();
@@ -181,7 +182,7 @@ class SqliteRows final : public Exporter {
   const std::string out_;
   sqlite3* database_ = nullptr;
   std::unique_ptr<Rows> spans_, samples_;
-  bool published_ = false;
+  bool begun_ = false, published_ = false;
 };
 
 }  // namespace

@@ -299,8 +299,9 @@ bool is_memory_snapshot(const SourceFile& source) {
   const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
   const bool segments = has("total_size") && has("blocks");
   const bool text = head.starts_with('{') || head.starts_with('[');
-  return !text && ((has("segments") && (has("device_traces") || segments)) ||
-                   (segments && has("segment_type")));
+  // What is long may come before the rest that tells.
+  const bool traces = has("device_traces") && (has("segments") || has("action"));
+  return !text && (traces || (segments && (has("segments") || has("segment_type"))));
 }
 
 Status read_memory_snapshot(SourceFile& source, const ImportLimits&, ImportedRun& run) {

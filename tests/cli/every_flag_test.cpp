@@ -355,6 +355,15 @@ TEST_CASE("a query without an end ends at its deadline, with what was found", "[
   CHECK(none.messages.find("--deadline") != std::string::npos);
 }
 
+TEST_CASE("an answer without rows says that not all ranks were recorded", "[cli]") {
+  write_model();
+  REQUIRE(run_tessera("simulate small.json -q --record-ranks 3 -o some.tessera").exit_code == 0);
+  const std::string ask = "query some.tessera --csv 'SELECT op FROM span WHERE rank = ";
+  CHECK(run_tessera(ask + "0'").messages ==
+        "tessera: warning: no row, and only 1 of 8 ranks recorded spans and memory\n");
+  CHECK(run_tessera(ask + "3'").messages.empty());
+}
+
 TEST_CASE("no column and no digit of an answer is lost on the way to a file", "[cli]") {
   write_model();
   REQUIRE(run_tessera("simulate small.json -q -o small.tessera").exit_code == 0);

@@ -231,25 +231,40 @@ TEST_CASE("no export takes the place of a folder or of a recording that was kill
   }
 }
 
-TEST_CASE("a snapshot of memory that no device has is refused, and samples left out are counted",
-          "[export]") {
+TEST_CASE("memory that is not of a device is counted where a format does not hold it", "[export]") {
+  const auto trace = test::require_value(
+      analysis::Trace::open(std::string(TESSERA_SOURCE_DIR) + "/traces/offload-nvme.tessera"));
   const test::Imports folder;
-  REQUIRE(folder.import({test::recorded("torch-fsdp2-0.json.gz")}).ok());
-  const auto trace = folder.trace();
-  const auto snapshot = exchange::export_trace(trace, folder.path("s.pickle"),
-                                               {.format = ExportFormat::memory_snapshot});
-  CHECK(snapshot.status().message() ==
-        "The trace has no samples of a device's memory to make a snapshot of.");
-  CHECK_FALSE(std::filesystem::exists(folder.path("s.pickle")));
-  const auto chrome = test::require_value(
-      exchange::export_trace(trace, folder.path("c.json"), {.format = ExportFormat::chrome}));
-  const auto rows = test::require_value(
-      exchange::export_trace(trace, folder.path("r.db"), {.format = ExportFormat::sqlite}));
-  CHECK(chrome.memory_samples == 0);
-  CHECK(rows.memory_samples > 0);
-  CHECK(
-      chrome.warnings.front() ==
-      fmt::format("{} memory samples are not of a device and were left out", rows.memory_samples));
+  const auto samples = [&](ExportFormat format, std::vector<std::string>& warnings) {
+    const Exported done = test::require_value(
+        exchange::export_trace(trace, folder.path("m"), {.format = format, .ranks = {0}}));
+    warnings = done.warnings;
+    return done.memory_samples;
+  };
+  std::vector<std::string> warnings;
+  const std::int64_t all = samples(ExportFormat::sqlite, warnings);
+  for (const ExportFormat format : {ExportFormat::chrome, ExportFormat::memory_snapshot}) {
+    const std::int64_t held = samples(format, warnings);
+    CHECK(held > 0);
+    REQUIRE(held < all);
+    CHECK(warnings.front() ==
+          fmt::format("{} memory samples are not of a device and were left out", all - held));
+  }
+}
+
+TEST_CASE("an exported snapshot is imported with the same memory", "[export]") {
+  const auto trace = example();
+  const test::Imports folder;
+  const std::string path = folder.path("rank0.pickle");
+  const Exported out = test::require_value(
+      exchange::export_trace(trace, path, {.format = ExportFormat::memory_snapshot, .ranks = {0}}));
+  REQUIRE(folder.import({path}).ok());
+  const auto memory = test::require_value(folder.trace().reader().memory(0));
+  CHECK(std::ssize(memory.time) >= out.memory_samples);
+  const auto peak = [](const storage::MemorySeries& series) {
+    return std::max_element(series.allocated.begin(), series.allocated.end())->value;
+  };
+  CHECK(peak(memory) == peak(test::require_value(trace.reader().memory(0))));
 }
 
 TEST_CASE("where one rank's file is somebody's, no rank's is written", "[export]") {

@@ -7,16 +7,9 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "query/query.h"
+#include "query/text.h"
 
 namespace tessera::test {
-
-inline std::string cell_text(const query::Value& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{:.10g}", *number);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return std::holds_alternative<std::monostate>(value) ? "" : "<blob>";
-}
 
 /// Lines of cells between commas, the names first; the error's sentence if it fails.
 inline std::string answer(query::Query& query, const std::string& sql) {
@@ -28,7 +21,7 @@ inline std::string answer(query::Query& query, const std::string& sql) {
   };
   const Status status = query.run(
       sql, {[&](const auto& names) { add(names, [](const std::string& name) { return name; }); },
-            [&](const auto& row) { add(row, cell_text); }});
+            [&](const auto& row) { add(row, query::text_of); }});
   return status.ok() ? text : status.message();
 }
 
