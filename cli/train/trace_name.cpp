@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/text_file.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -14,6 +16,7 @@ constexpr std::string_view rank_place = "{rank}";
 }  // namespace
 
 Status check_trace_name(const char* option, const std::string& path) {
+  TESSERA_TRY(check_is_name(option, path));
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return {};
   std::ifstream file(path, std::ios::binary);

@@ -32,6 +32,7 @@ struct SimulateOptions {
   // As in TraceRun.
   std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
   bool records_memory = true;
+  bool only_collectives = false;  // of operations, the sink hears of these alone
   std::string run_name = {};  // for titles
   std::string sources = {};   // TraceRun::sources
   std::string version = {};   // of the writer, for the trace
