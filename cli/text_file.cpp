@@ -30,10 +30,11 @@ Status write_text_file(const std::string& path, std::string_view text) {
 
 Status check_is_name(const char* option, const std::string& path) {
   if (path != "-") return {};
-  return Status(Code::invalid_argument,
-                fmt::format("{} -: is no name of a file, and nothing is written to standard output: "
-                            "give a name",
-                            option));
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{} -: is no name of a file, and nothing is written to standard output: "
+                  "give a name",
+                  option));
 }
 
 Status check_overwrites(const char* option, const std::string& path,

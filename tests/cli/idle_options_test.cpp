@@ -86,8 +86,9 @@ TEST_CASE("options of software that a model has no use for are named", "[cli]") 
   const std::string flat = said("gpt2", "--cluster plain.json --attention-kernel flash2");
   CHECK(flat.find("--attention-kernel flash2 changes nothing: the file of cluster dgx-h100 has no "
                   "curves of attention") != std::string::npos);
-  CHECK(flat.find("intra_node.socket_gpus says nothing, as socket_gpus is 9 and a node has 8 GPUs") !=
-        std::string::npos);
+  CHECK(
+      flat.find("intra_node.socket_gpus says nothing, as socket_gpus is 9 and a node has 8 GPUs") !=
+      std::string::npos);
   const std::string used =
       said("gpt2", "--no-dropout --loss fused --attention-kernel unfused --matmul-dtype fp8");
   CHECK(used.find("changes nothing") == std::string::npos);

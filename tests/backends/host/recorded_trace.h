@@ -34,11 +34,11 @@ class RecordedTrace : public TraceSink {
 
   std::vector<std::string> order;  // what does not depend on time, in the order of the calls
   std::vector<std::string> peaks;
-  std::vector<StreamRole> roles;   // of streams
+  std::vector<StreamRole> roles;  // of streams
   std::map<std::int32_t, OpRow> ops;
   std::map<std::int32_t, std::vector<std::int32_t>> after_of;  // by op
-  std::map<std::int32_t, std::map<Rank, Span>> spans_of;  // by op
-  std::map<std::int32_t, std::map<Rank, Time>> kernels;   // by op
+  std::map<std::int32_t, std::map<Rank, Span>> spans_of;       // by op
+  std::map<std::int32_t, std::map<Rank, Time>> kernels;        // by op
   std::map<Rank, std::vector<MemorySample>> memory_of;
   std::vector<std::vector<Step>> steps;  // by rank
   std::vector<std::string> diagnostics;
