@@ -24,6 +24,7 @@ Status check_program(const StackProfile& p, const StackProfile& base, const std:
   for (const auto& [says, key] : {Idle{p.attention != base.attention, "attention"},
                                   {p.loss != base.loss, "loss"},
                                   {p.saves != base.saves, "saves"},
+                                  {p.contention != base.contention, "contention"},
                                   {p.fp8 != base.fp8, "matmul_dtype"},
                                   {p.autocast != base.autocast, "autocast"},
                                   {p.optimizer_dtype != base.optimizer_dtype, "optimizer_dtype"},
