@@ -28,8 +28,18 @@ Status write_text_file(const std::string& path, std::string_view text) {
                 fmt::format("{}: cannot be written: is there the folder, and room?", path));
 }
 
+Status check_is_name(const char* option, const std::string& path) {
+  if (path != "-") return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{} -: is no name of a file, and nothing is written to standard output: "
+                  "give a name",
+                  option));
+}
+
 Status check_overwrites(const char* option, const std::string& path,
                         const std::function<std::string(std::string_view)>& other) {
+  TESSERA_TRY(check_is_name(option, path));
   constexpr std::uintmax_t most = 16 << 20;  // more than any of these files; others may be huge
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return {};

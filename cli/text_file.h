@@ -14,6 +14,9 @@ namespace tessera::cli {
 /// written to as it is. Fails: io_error, naming the path.
 Status write_text_file(const std::string& path, std::string_view text);
 
+/// Fails: invalid_argument, naming `option`: "-", which other programs take for standard output.
+Status check_is_name(const char* option, const std::string& path);
+
 /// What a command has written may be written anew; anything else under that name is somebody's
 /// file. `other` sees how it begins and says what it is instead, "is a picture", or "".
 /// Fails: invalid_argument, naming `option` and what a file that is not empty is instead.

@@ -329,7 +329,8 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
                       .ends_when_full = options.ends_when_full,
                       .allocator = options.stack.allocator,
                       .sink = options.sink,
-                      .recorded_ranks = options.recorded_ranks}));
+                      .recorded_ranks = options.recorded_ranks,
+                      .only_collectives = options.only_collectives}));
   if (options.sink != nullptr) options.sink->begin(trace_run(model, options));
   TESSERA_ASSIGN(const auto program, maker_of(options)(*runtime, model, options));
   SimulateSummary summary;

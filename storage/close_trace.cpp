@@ -41,10 +41,13 @@ Result<ReachedByTables> reached_by(const Database& database) {
   return reached;
 }
 
-Result<std::string> close_trace(Database& database, const Reached& reached) {
+Result<std::string> close_trace(Database& database, const Reached& reached, bool hashed) {
   TESSERA_TRY(write_meta(database, "steps", fmt::format("{}", reached.steps)));
   TESSERA_TRY(write_meta(database, "end", fmt::format("{}", reached.end)));
-  TESSERA_ASSIGN(const std::string hash, content_hash_of(database));
+  std::string hash;
+  if (hashed) {
+    TESSERA_ASSIGN(hash, content_hash_of(database));
+  }
   TESSERA_TRY(write_meta(database, "content_hash", hash));
   return hash;
 }

@@ -24,9 +24,9 @@ struct ReachedByTables : Reached {
 };
 Result<ReachedByTables> reached_by(const Database& database);
 
-/// Writes the last rows of a trace, the content hash among them, which it returns. The transaction
-/// is the caller's.
-Result<std::string> close_trace(Database& database, const Reached& reached);
+/// Writes the last rows of a trace, the content hash among them, which it returns: "" unless it is
+/// `hashed`. The transaction is the caller's.
+Result<std::string> close_trace(Database& database, const Reached& reached, bool hashed = true);
 
 /// The same for what is left of a recording that was stopped, with a diagnostic that says `why` it
 /// ends. Fails: corrupt, io_error.

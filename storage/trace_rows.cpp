@@ -52,16 +52,16 @@ void TraceRows::write(const Record& record) {
   }));
 }
 
-TraceRows::TraceRows(Database& database) : database_(database) {}
+TraceRows::TraceRows(Database& database, bool scratch) : database_(database), scratch_(scratch) {}
 
 TraceRows::~TraceRows() = default;
 
-Result<std::unique_ptr<TraceRows>> TraceRows::create(Database& database) {
+Result<std::unique_ptr<TraceRows>> TraceRows::create(Database& database, bool scratch) {
   TESSERA_TRY(database.run("BEGIN"));
   TESSERA_TRY(database.run(schema_sql));
   TESSERA_TRY(database.commit());  // by itself, so that the file is recognised for what it is
   TESSERA_TRY(database.run("BEGIN"));
-  std::unique_ptr<TraceRows> rows(new TraceRows(database));
+  std::unique_ptr<TraceRows> rows(new TraceRows(database, scratch));
   rows->statements_ = std::make_unique<Statements>();
   TESSERA_TRY(rows->statements_->prepare(database));
   rows->intern("");
@@ -326,7 +326,7 @@ Status TraceRows::close() {
   samples_->flush_all();
   write_summary();
   TESSERA_TRY(Status(status_));
-  TESSERA_ASSIGN(content_hash_, close_trace(database_, {steps_, end_}));
+  TESSERA_ASSIGN(content_hash_, close_trace(database_, {steps_, end_}, !scratch_));
   statements_.reset();
   return database_.commit();
 }

@@ -32,7 +32,8 @@ namespace tessera::storage {
 class TraceRows : public TraceSink {
  public:
   /// Makes the schema in an empty `database`, which must outlive the rows.
-  static Result<std::unique_ptr<TraceRows>> create(Database& database);
+  /// `scratch`: as TraceWriterOptions has it.
+  static Result<std::unique_ptr<TraceRows>> create(Database& database, bool scratch = false);
   ~TraceRows() override;
 
   void begin(const TraceRun& run) override;
@@ -61,7 +62,7 @@ class TraceRows : public TraceSink {
  private:
   struct Statements;
 
-  explicit TraceRows(Database& database);
+  TraceRows(Database& database, bool scratch);
   /// False: the call is to do nothing, because something failed or `begin` is missing.
   bool ready();
   void keep(Status status);
@@ -82,6 +83,7 @@ class TraceRows : public TraceSink {
   Database& database_;
   std::unique_ptr<Statements> statements_;
   Status status_;
+  const bool scratch_;
   std::string content_hash_;
 
   std::int32_t ranks_ = 0;  // 0: `begin` was not called

@@ -49,7 +49,7 @@ class ThreadedWriter final : public TraceWriter {
   Status open() {
     TESSERA_ASSIGN(Database database, Database::open_recording(file_.name(), file_.descriptor()));
     database_ = std::make_unique<Database>(std::move(database));
-    TESSERA_ASSIGN(rows_, TraceRows::create(*database_));
+    TESSERA_ASSIGN(rows_, TraceRows::create(*database_, options_.scratch));
     try {
       thread_ = std::thread([this] { write(); });
     } catch (const std::system_error&) {
@@ -213,8 +213,10 @@ class ThreadedWriter final : public TraceWriter {
   // Equal calls make equal bytes, whenever they were committed: so the file is copied once, in the
   // order of its keys. Where there is no room for a copy the recording itself gets the name.
   Status publish() {
-    Status copied = copy();
-    if (copied.ok()) return copied;
+    if (!options_.scratch) {
+      Status copied = copy();
+      if (copied.ok()) return copied;
+    }
     const Status single = database_->run("PRAGMA journal_mode = DELETE");
     database_.reset();
     const Status moved = single.ok() ? file_.move_to(path_) : single;

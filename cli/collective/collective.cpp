@@ -182,8 +182,8 @@ Status collective(const CollectiveArguments& a) {
   if (!a.plot.empty()) {
     TESSERA_TRY(check_overwrites("--plot", a.plot, "SVG", "<svg"));
     if (std::filesystem::path(a.plot).extension() != ".svg") {
-      return refused(fmt::format(
-          "--plot {}: plots are SVG files: give a name that ends in .svg", a.plot));
+      return refused(
+          fmt::format("--plot {}: plots are SVG files: give a name that ends in .svg", a.plot));
     }
     TESSERA_TRY(write_text_file(a.plot, collective_plot(title_of(cluster, group), tables)));
   }

@@ -99,9 +99,10 @@ std::vector<std::string> without_effect(const ProfileOptions& o, const Model& mo
   needs(o.attention.empty() ? "" : "--attention-kernel " + o.attention, "attention",
         [](const ModuleCost& cost) { return cost.attention.heads > 0; });
   if (!o.attention.empty() && cluster.gpu.attention.empty()) {
-    out.push_back(fmt::format("--attention-kernel {} changes nothing: the file of cluster {} has "
-                              "no curves of attention",
-                              o.attention, cluster.name));
+    out.push_back(
+        fmt::format("--attention-kernel {} changes nothing: the file of cluster {} has "
+                    "no curves of attention",
+                    o.attention, cluster.name));
   }
   needs(o.matmul_dtype.empty() ? "" : "--matmul-dtype " + o.matmul_dtype, "linear layers in blocks",
         [](const ModuleCost& cost) { return !cost.linears.empty() && cost.logits == 0; });

@@ -25,7 +25,8 @@ struct ProfileOptions {
 
 void add_profile_options(CLI::App& command, ProfileOptions& options);
 
-/// What of the options, and of the cluster's file, changes nothing about runs of `model`: sentences.
+/// What of the options, and of the cluster's file, changes nothing about runs of `model`:
+/// sentences.
 std::vector<std::string> without_effect(const ProfileOptions& options, const Model& model,
                                         const sim::Cluster& cluster);
 

@@ -240,6 +240,18 @@ void keep_freed_memory() {
 #endif
 }
 
+// A trace that is read for the report alone. JSON quotes the hash of its content.
+bool only_reported(const SimulateArguments& arguments) {
+  return arguments.scratch && arguments.again.empty() && !arguments.json;
+}
+
+Result<std::unique_ptr<storage::TraceWriter>> writer_of(const SimulateArguments& arguments) {
+  storage::TraceWriterOptions options{.warn = warn_of_recording,
+                                      .scratch = only_reported(arguments)};
+  if (!options.scratch) options.clock = steady_time;
+  return storage::TraceWriter::create(arguments.output, options);
+}
+
 Result<int> simulate(SimulateArguments arguments) {
   keep_freed_memory();
   const bool again = !arguments.again.empty();
@@ -249,10 +261,9 @@ Result<int> simulate(SimulateArguments arguments) {
     arguments.output = arguments.scratch->path() + "/run.tessera";
   }
   TESSERA_TRY(check_trace_name("--output", arguments.output));
-  TESSERA_ASSIGN(auto writer,
-                 storage::TraceWriter::create(arguments.output,
-                                              {.clock = steady_time, .warn = warn_of_recording}));
+  TESSERA_ASSIGN(auto writer, writer_of(arguments));
   run.options.sink = writer.get();
+  run.options.only_collectives = only_reported(arguments) && run.options.recorded_ranks.empty();
   sim::SimulateSummary summary;
   {
     Progress progress("simulating", "steps", arguments.quiet);

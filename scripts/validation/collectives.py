@@ -100,7 +100,19 @@ def page(rows):
             out.append(line_of([system, cluster, ranks, operation], same))
         if inside:
             out.append(line_of([f"**all on {where}**", "", "", ""], inside))
+    falling = [f"{system}, {operation} ({count})" for (system, operation), same in
+               groups(done, lambda r: (r.system, r.operation)).items() if (count := falls(same))]
+    if falling:
+        out += ["", "Rates that fall by a quarter or more from one size to the next larger one "
+                "cannot be told from the size. How often that was measured: "
+                + "; ".join(falling) + "."]
     return out + [""]
+
+
+def falls(rows):
+    """Of one system and operation: how often more bytes were moved at three quarters of the rate."""
+    rates = [row.bytes / row.us for row in sorted(rows, key=lambda row: row.bytes)]
+    return sum(after < 0.75 * before for before, after in zip(rates, rates[1:]))
 
 
 def line_of(cells, rows):

@@ -193,9 +193,10 @@ std::vector<std::string> idle_numbers(const Cluster& cluster) {
   const Index gpus = cluster.gpus_per_node;
   std::vector<std::string> out;
   const auto add = [&](const char* idle, const char* key, Index value) {
-    out.push_back(fmt::format("cluster {}: intra_node.{} says nothing, as {} is {} and a node has {} "
-                              "GPUs",
-                              cluster.name, idle, key, value, gpus));
+    out.push_back(
+        fmt::format("cluster {}: intra_node.{} says nothing, as {} is {} and a node has {} "
+                    "GPUs",
+                    cluster.name, idle, key, value, gpus));
   };
   if (link.shared_bytes_per_s > 0 && link.switch_gpus >= gpus && gpus > 1) {
     add("shared_bytes_per_s", "switch_gpus", link.switch_gpus);

@@ -67,7 +67,9 @@ void check_place(ObjectReader& reader, Place place) {
         {"switch_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
         {"socket_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
         {"sockets_bytes_per_s", {node}, "is of a path within a node: it belongs to intra_node"},
-        {"shared_bytes_per_s", {node, network}, "is of collectives: host_memory has links_bytes_per_s"},
+        {"shared_bytes_per_s",
+         {node, network},
+         "is of collectives: host_memory has links_bytes_per_s"},
         {"nccl_share", {node, network}, "is of collectives, which do not pass the host's link"},
         {"ll_share", {node, network}, "is of collectives, which do not pass the host's link"},
         {"sqrt_ns", {node, network}, "is of collectives, which do not pass the host's link"}}) {
@@ -193,8 +195,9 @@ NcclFacts read_nccl(const nlohmann::json& json, const std::string& where, Status
   }
   facts.compute_capability = static_cast<int>(reader.integer("compute_capability", 60, 200));
   if (!knows_gpu(facts)) {
-    reader.fail("version", fmt::format("{} is older than GPUs of compute_capability {}: give 2.27 or newer",
-                                       facts.version, facts.compute_capability));
+    reader.fail("version",
+                fmt::format("{} is older than GPUs of compute_capability {}: give 2.27 or newer",
+                            facts.version, facts.compute_capability));
   }
   if (reader.has("cpu")) {
     const std::string cpu = reader.text("cpu");

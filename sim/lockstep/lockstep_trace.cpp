@@ -45,9 +45,9 @@ Status LockstepBackend::stream_created(StreamId id, const Stream& stream) {
 }
 
 void LockstepBackend::trace_op(const Op& op, EventId event) {
-  if (options_.sink == nullptr) return;
-  const std::vector<std::int32_t> after = waited_.after(op.stream);
   const CommunicatorId id = communicator_of(op);
+  if (options_.sink == nullptr || (options_.only_collectives && !id.valid())) return;
+  const std::vector<std::int32_t> after = waited_.after(op.stream);
   std::string_view algorithm;
   if (id.valid()) {
     CollectiveShape shape = state(id).shapes.front();

@@ -24,6 +24,7 @@ Status check_program(const StackProfile& p, const StackProfile& base, const std:
   for (const auto& [says, key] : {Idle{p.attention != base.attention, "attention"},
                                   {p.loss != base.loss, "loss"},
                                   {p.saves != base.saves, "saves"},
+                                  {p.contention != base.contention, "contention"},
                                   {p.fp8 != base.fp8, "matmul_dtype"},
                                   {p.autocast != base.autocast, "autocast"},
                                   {p.optimizer_dtype != base.optimizer_dtype, "optimizer_dtype"},
@@ -60,9 +61,9 @@ Status check_pairs(const StackProfile& p, const StackProfile& base, const std::s
 // A stack of numbers that nobody gave would be faster than any.
 Status check_whole(const nlohmann::json& json, const StackProfile& p, const std::string& source) {
   if (json.contains("begins_with") || p.program != StackProfile::Program::framework) return {};
-  for (const char* key : {"attention", "elementwise_bytes", "kernels", "host_kernel_ns",
-                          "host_module_ns", "host_collective_ns", "contention", "loss",
-                          "allocator", "context_bytes"}) {
+  for (const char* key :
+       {"attention", "elementwise_bytes", "kernels", "host_kernel_ns", "host_module_ns",
+        "host_collective_ns", "contention", "loss", "allocator", "context_bytes"}) {
     if (json.contains(key)) continue;
     return refuse(source, fmt::format("{} is missing: give it, or begin with a shipped profile, "
                                       "\"begins_with\": \"eager\"",

@@ -194,6 +194,7 @@ TEST_CASE("a log of nccl-tests becomes a cluster file", "[cli][collective]") {
   check_refusal("collective all_reduce --plot ''", "--plot is given nothing");
   check_refusal("collective all_reduce --plot node.log", "node.log: exists and is no SVG");
   check_refusal("collective all_reduce --plot p.png", "--plot p.png: plots are SVG files");
+  check_refusal("collective all_reduce --plot -", "--plot -: is no name of a file");
 }
 
 TEST_CASE("a messy log of nccl-tests is read, refused or warned of", "[cli][collective]") {

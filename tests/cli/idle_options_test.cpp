@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 
@@ -52,6 +54,14 @@ TEST_CASE("options that would do nothing are refused", "[cli]") {
             .exit_code == 0);
 }
 
+TEST_CASE("a dash is no name of a file", "[cli]") {
+  const ProgramRun run = run_tessera(simulate_gpt + "-o -");
+  CHECK(run.exit_code == 2);
+  CHECK(run.messages.find("--output -: is no name of a file, and nothing is written to standard "
+                          "output") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "-"));
+}
+
 TEST_CASE("options of software that a model has no use for are named", "[cli]") {
   const auto said = [](const std::string& model, const std::string& options) {
     const ProgramRun run =
@@ -66,6 +76,19 @@ TEST_CASE("options of software that a model has no use for are named", "[cli]") 
   CHECK(layers.find("--loss fused changes nothing: g3 has no head") != std::string::npos);
   CHECK(layers.find("--attention-kernel unfused changes nothing: g3 has no attention") !=
         std::string::npos);
+  // A cluster's file without curves has one efficiency for every kernel.
+  auto plain = nlohmann::json::parse(run_tessera("cluster show dgx-h100").output);
+  for (const char* key : {"multiprocessors", "matmul", "attention"}) plain["gpu"].erase(key);
+  plain["intra_node"].update({{"shared_bytes_per_s", 1e10}, {"socket_gpus", 9}});
+  plain["sources"].erase("gpu.matmul");
+  plain["sources"].erase("gpu.attention");
+  std::ofstream(run_folder() + "plain.json") << plain.dump();
+  const std::string flat = said("gpt2", "--cluster plain.json --attention-kernel flash2");
+  CHECK(flat.find("--attention-kernel flash2 changes nothing: the file of cluster dgx-h100 has no "
+                  "curves of attention") != std::string::npos);
+  CHECK(
+      flat.find("intra_node.socket_gpus says nothing, as socket_gpus is 9 and a node has 8 GPUs") !=
+      std::string::npos);
   const std::string used =
       said("gpt2", "--no-dropout --loss fused --attention-kernel unfused --matmul-dtype fp8");
   CHECK(used.find("changes nothing") == std::string::npos);

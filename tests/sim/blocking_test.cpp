@@ -8,52 +8,21 @@
 #include "tests/base/models.h"
 #include "tests/sim/test_costs.h"
 #include "tests/sim/vector_sink.h"
+#include "tests/tracing/blocking_chains.h"
 
 namespace tessera {
 namespace {
 
-// Of every operation on rank 0 the end of the last collective that it is, or that it or an earlier
-// one of its stream waited for by way of copies; and of the compute stream's pauses the part up to
-// there.
-struct Chains {
-  explicit Chains(const test::VectorSink& sink) : sink_(sink) {
-    for (const auto& span : sink.span_rows) {
-      if (span.rank == 0) add(span);
-    }
+test::BlockingChains chains_of(const test::VectorSink& sink, Rank rank) {
+  test::BlockingChains chains;
+  for (const auto& span : sink.span_rows) {
+    if (span.rank != rank) continue;
+    const std::int32_t stream = sink.ops.at(span.op).stream;
+    chains.add(span.op, stream, sink.streams[static_cast<std::size_t>(stream)], span.begin,
+               span.end, sink.after.at(span.op));
   }
-
-  Time blocking() const { return blocking_; }
-  Time paused() const { return paused_; }
-
- private:
-  struct Stream {
-    Time end = 0, collective = 0;
-  };
-
-  void add(const test::VectorSink::SpanRow& span) {
-    const std::int32_t id = sink_.ops.at(span.op).stream;
-    const StreamRole role = sink_.streams[static_cast<std::size_t>(id)];
-    Stream& own = streams_[id];
-    Time collective = role == StreamRole::compute ? 0 : own.collective;
-    for (const std::int32_t waited : sink_.after.at(span.op)) {
-      const auto found = collective_of_.find(waited);
-      if (found != collective_of_.end()) collective = std::max(collective, found->second);
-    }
-    if (role == StreamRole::compute) {
-      paused_ += span.begin - own.end;
-      blocking_ += std::max<Time>(0, std::min(collective, span.begin) - own.end);
-      collective = 0;
-    }
-    if (role == StreamRole::communication) collective = span.end;
-    own = {span.end, collective};
-    collective_of_[span.op] = collective;
-  }
-
-  const test::VectorSink& sink_;
-  std::map<std::int32_t, Stream> streams_;
-  std::map<std::int32_t, Time> collective_of_;
-  Time blocking_ = 0, paused_ = 0;
-};
+  return chains;
+}
 
 TEST_CASE("compute that waits for a copy of what was gathered is blocked by the all_gather",
           "[sim][accounts]") {
@@ -70,7 +39,7 @@ TEST_CASE("compute that waits for a copy of what was gathered is blocked by the 
     REQUIRE(run_training_step(**engine, model, TrainingOptions{}).ok());
   }
   REQUIRE((*runtime)->finish().ok());
-  const Chains chains(sink);
+  const test::BlockingChains chains = chains_of(sink, 0);
   Time blocking = 0;
   for (const auto& step : sink.steps) blocking += step.blocking[0];
   CHECK(blocking == chains.blocking());

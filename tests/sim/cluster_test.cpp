@@ -193,9 +193,9 @@ TEST_CASE("numbers of a cluster that contradict each other are refused", "[clust
 
 TEST_CASE("numbers of a link belong to the links that have them", "[cluster]") {
   const std::pair<const char*, const char*> misplaced[] = {
-      {"host", "launch_ns"},        {"host", "sqrt_ns"},           {"host", "shared_bytes_per_s"},
-      {"host", "nccl_share"},       {"intra_node", "launch_ns"},   {"intra_node", "nodes_per_pod"},
-      {"inter_node", "end_steps"},  {"inter_node", "switch_gpus"}, {"inter_node", "socket_gpus"}};
+      {"host", "launch_ns"},       {"host", "sqrt_ns"},           {"host", "shared_bytes_per_s"},
+      {"host", "nccl_share"},      {"intra_node", "launch_ns"},   {"intra_node", "nodes_per_pod"},
+      {"inter_node", "end_steps"}, {"inter_node", "switch_gpus"}, {"inter_node", "socket_gpus"}};
   for (const auto& [link, key] : misplaced) {
     auto json = preset_json();
     json[link][key] = 1;

@@ -56,6 +56,13 @@ TEST_CASE("the shipped curves agree with measured matmuls", "[cost]") {
   CHECK(us("dgx-h100", 8192, 8192, 8192) == Approx(1541.7).epsilon(0.12));
   CHECK(us("dgx-a100", 2048, 5120, 4096) == Approx(307.7).epsilon(0.12));
   CHECK(us("dgx-a100", 8192, 8192, 4096) == Approx(2199.0).epsilon(0.12));
+  // One tile more than fills a wave or two: where a curve's shares of tiles tell.
+  for (const char* a100 : {"dgx-a100", "a100-40gb", "nd-a100-v4", "p4de.24xlarge"}) {
+    INFO(a100);
+    CHECK(us(a100, 2048, 4096, 4096) == Approx(305.2).epsilon(0.12));
+    CHECK(us(a100, 4096, 1024, 8192) == Approx(319.3).epsilon(0.12));
+    CHECK(us(a100, 8192, 1024, 4096) == Approx(322.1).epsilon(0.12));
+  }
 }
 
 TEST_CASE("causal attention skips half of the squares, and its first rows cannot be shared",

@@ -108,7 +108,7 @@ TEST_CASE("what does nothing in a profile is refused", "[stack]") {
   for (const char* key :
        {R"("loss": "chunked")", R"("saves": "fused")", R"("allocator": "pytorch")",
         R"("matmul_dtype": "fp8")", R"("optimizer_dtype": "bf16")", R"("attention": "unfused")",
-        R"("autocast": true)"}) {
+        R"("autocast": true)", R"("contention": 0.5)"}) {
     INFO(key);
     CHECK(complaint(key, "train").find("means nothing to the program of tessera train") !=
           std::string::npos);
@@ -161,7 +161,8 @@ TEST_CASE("fused kernels keep no activation of a gated MLP, compiled ones no nor
 
 TEST_CASE("of fp8 the head is left out, and a GPU that has none refuses it", "[stack]") {
   const auto model = parse_model(gpt2, "gpt2");
-  const auto profile = profile_of(R"({"begins_with": "eager", "matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
+  const auto profile =
+      profile_of(R"({"begins_with": "eager", "matmul_dtype": "fp8", "optimizer_dtype": "int8"})");
   REQUIRE(profile.ok());
   CHECK(profile->optimizer_dtype == StateType::int8);
   CHECK(to_json(*profile_of(to_json(*profile))) == to_json(*profile));

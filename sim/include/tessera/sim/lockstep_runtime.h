@@ -77,6 +77,7 @@ struct LockstepOptions {
   StackProfile::Allocator allocator = StackProfile::Allocator::events;  // that reserves memory
   TraceSink* sink = nullptr;              // gets everything but `begin` and `unit`
   std::vector<Rank> recorded_ranks = {};  // ranks with spans and memory samples, ascending
+  bool only_collectives = false;          // of operations, the sink hears of these alone
 };
 
 class LockstepRuntime : public CheckedRuntime {

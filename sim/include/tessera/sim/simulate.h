@@ -32,10 +32,11 @@ struct SimulateOptions {
   // As in TraceRun.
   std::int32_t recorded_from = 0, recorded_to = std::numeric_limits<std::int32_t>::max();
   bool records_memory = true;
-  std::string run_name = {};  // for titles
-  std::string sources = {};   // TraceRun::sources
-  std::string version = {};   // of the writer, for the trace
-  TraceSink* sink = nullptr;  // may be null
+  bool only_collectives = false;  // of operations, the sink hears of these alone
+  std::string run_name = {};      // for titles
+  std::string sources = {};       // TraceRun::sources
+  std::string version = {};       // of the writer, for the trace
+  TraceSink* sink = nullptr;      // may be null
   std::function<void(std::int32_t step, std::int32_t steps)> progress = {};  // after every step
   std::function<bool()> stopped = {};  // asked after every step: true ends the run there
   bool ends_when_full = false;         // what does not fit fails with out_of_memory

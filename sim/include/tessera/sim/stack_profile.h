@@ -64,11 +64,11 @@ struct StackProfile {
   // unfused: over the scores, in forward. Scaled, masked, their softmax in float32 and back, each
   // read and written: 2 + 2 + 3 + 3 (eager_attention_forward of transformers' Llama).
   double score_passes = 10;
-  double elementwise_bytes = 1;      // beside what eager, well fused kernels of modules move
-  double kernels = 1;                // launched, beside what modules say
-  Time host_kernel_ns = 0;           // of the host, to issue a kernel of a module
-  Time host_module_ns = 0;           // of the host, per call of a module that computes
-  Time host_collective_ns = 0;       // of the host, per collective
+  double elementwise_bytes = 1;  // beside what eager, well fused kernels of modules move
+  double kernels = 1;            // launched, beside what modules say
+  Time host_kernel_ns = 0;       // of the host, to issue a kernel of a module
+  Time host_module_ns = 0;       // of the host, per call of a module that computes
+  Time host_collective_ns = 0;   // of the host, per collective
   Time host_micro_batch_ns = 0;  // above 0: the program waits for the device before each training
                                  // pass, and takes so long before it goes on
   Time host_step_ns = 0;         // the same before the optimizer

@@ -29,6 +29,8 @@ struct TraceWriterOptions {
   // Called once, at once and perhaps from the thread, if the trace cannot go on: one sentence; and
   // before, if an earlier recording to the same path was stopped and stays beside it.
   std::function<void(const std::string&)> warn;
+  // Read once by who wrote it, and removed: without a content hash, in the order of its recording.
+  bool scratch = false;
 };
 
 class TraceWriter : public TraceSink {
@@ -46,7 +48,8 @@ class TraceWriter : public TraceSink {
                                                      const TraceWriterOptions& options = {});
 
   /// After `finish`, if there is a file: the hash of the content, 16 hexadecimal digits; the same
-  /// for the same content, whatever wrote it (TraceRun::version is left out). "" otherwise.
+  /// for the same content, whatever wrote it (TraceRun::version is left out). "" otherwise, and of
+  /// a scratch trace.
   virtual std::string content_hash() const = 0;
 };
 
