@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -163,10 +164,13 @@ class RunFileArguments {
   const std::string path_;
 };
 
+// What TOML has without quotes; 100-119 and 2026-01-02 are no numbers.
 bool is_plain(const std::string& value) {
   if (value == "true" || value == "false") return true;
-  return !value.empty() && value.find_first_not_of("0123456789.+-e") == std::string::npos &&
-         value.find_first_of("0123456789") == 0;
+  if (value.empty() || value.find_first_of("0123456789") != 0) return false;
+  double number = 0;
+  const auto [end, wrong] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return wrong == std::errc{} && end == value.data() + value.size();
 }
 
 std::string toml_value(const std::string& value) {

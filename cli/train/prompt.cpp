@@ -18,6 +18,16 @@ Status without_tokens() {
   return Status(Code::invalid_argument, "--prompt: the text has no tokens: give another");
 }
 
+Status check_known(const char* option, const std::vector<std::int32_t>& ids, const Model& model) {
+  const std::int64_t vocabulary = vocabulary_of(model);
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < vocabulary) continue;
+    return Status(Code::invalid_argument, fmt::format("{}: token {} is none of the {} of {}",
+                                                      option, id, vocabulary, model.name));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::int64_t vocabulary_of(const Model& model) {
@@ -64,12 +74,7 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
   }
   TESSERA_TRY(prompt.set_ends(a, vocabulary, std::move(ends)));
   if (!a.ids.empty()) {
-    for (const std::int32_t id : a.ids) {
-      if (id >= 0 && id < vocabulary) continue;
-      return Status(Code::invalid_argument,
-                    fmt::format("--prompt-ids: token {} is none of the {} of {}", id, vocabulary,
-                                model.name));
-    }
+    TESSERA_TRY(check_known("--prompt-ids", a.ids, model));
     prompt.tokens_ = a.ids;
     if (a.tokenizer.empty()) prompt.shows_ = Shows::numbers;
     return prompt;
@@ -80,8 +85,9 @@ Result<Prompt> Prompt::open(const PromptArguments& a, const Model& model,
       return Status(encoded.status().code(), "--prompt: " + encoded.status().message());
     }
     prompt.tokens_ = std::move(*encoded);
-    if (!prompt.tokens_.empty()) return prompt;
-    return without_tokens();
+    if (prompt.tokens_.empty()) return without_tokens();
+    TESSERA_TRY(check_known("--prompt", prompt.tokens_, model));
+    return prompt;
   }
   if (vocabulary != byte_vocabulary) {
     return Status(Code::invalid_argument,

@@ -146,6 +146,7 @@ TEST_CASE("tokens that a tokenizer does not have have no text, and are counted",
                     vocabulary + "}}}");
     return ask("gpt.json", "--tokens 40 --top-k 5 --tokenizer " + file);
   };
+  write("outside.json", R"({"model": {"type": "BPE", "merges": [], "vocab": {"a": 300}}})");
   const ProgramRun all = bytes_without('~', "all.json");
   const ProgramRun some = bytes_without('t', "some.json");
   std::string expected = all.output;
@@ -154,6 +155,11 @@ TEST_CASE("tokens that a tokenizer does not have have no text, and are counted",
   CHECK(all.messages.empty());
   CHECK(some.exit_code == 0);
   CHECK(some.output == expected);
+  const ProgramRun outside = run_tessera(
+      "generate gpt.json --weights own.safetensors --tokenizer outside.json --prompt a");
+  CHECK(outside.exit_code == 2);
+  CHECK(outside.output.empty());
+  CHECK(says(outside, "--prompt: token 300 is none of the 256 of gpt"));
   CHECK(says(some, std::to_string(count) + " of the 43 tokens have no text: their numbers are none "
                                            "of some.json"));
 }

@@ -107,6 +107,10 @@ TEST_CASE("a run file says what the command line says, and what it writes runs a
   CHECK(run_numbers("flags.json") == numbers);
   const std::string written = file_text("run.run.toml");
   CHECK(written.find("learning_rate = 3e-3\n") != std::string::npos);
+  // What only looks like a number has quotes, as TOML wants it.
+  REQUIRE(run_tessera("train run.toml --trace run.tessera --record-steps 0-1 --json ranges.json")
+              .exit_code == 0);
+  CHECK(file_text("ranges.run.toml").find("record_steps = \"0-1\"\n") != std::string::npos);
   CHECK(written.find("# warmup = 0\n") != std::string::npos);
   CHECK(written.find("data = [\"text.txt\", \"other#1.txt:2.5\"]\n") != std::string::npos);
   REQUIRE(run_tessera("train run.run.toml").exit_code == 0);
