@@ -94,8 +94,7 @@ class TrainProgram {
         opened_,
         open_runtime(arguments_.runtime, launch_,
                      {aio_of(run_.options.scheme), trace_.get(), has_owners(run_.options.scheme),
-                      !arguments_.trace.empty(), names_rank(arguments_.trace),
-                      run_.options.fp8}));
+                      !arguments_.trace.empty(), names_rank(arguments_.trace), run_.options.fp8}));
     if (ranks() != expected) {  // the launcher said nothing
       TESSERA_ASSIGN(run_, resolve_train(arguments_, ranks()));
     }

@@ -40,7 +40,8 @@ TESSERA_INLINE inline std::uint8_t to_e4m3(float x) {
   return static_cast<std::uint8_t>(magnitude < infinite_bits ? finite : 0x7FU);
 #else
   const std::uint32_t sign = (std::bit_cast<std::uint32_t>(x) >> 24) & 0x80U;
-  const std::uint32_t normal = (magnitude - 0x3C000000U + 0x7FFFFU + ((magnitude >> 20) & 1U)) >> 20;
+  const std::uint32_t normal =
+      (magnitude - 0x3C000000U + 0x7FFFFU + ((magnitude >> 20) & 1U)) >> 20;
   // Below 2^-6 codes are multiples of 2^-9: 2^14 has that unit in its last place.
   const std::uint32_t tiny =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14F) -

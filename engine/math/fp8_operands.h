@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a product's operands lie when they have become 8 bits for cuBLASLt, and how: "128-element 1D
-// and 128x128 2D Block Scaling For FP8 Data Types" of its manual.
+// Where a product's operands lie when they have become 8 bits for cuBLASLt, and how: "128-element
+// 1D and 128x128 2D Block Scaling For FP8 Data Types" of its manual.
 #pragma once
 
 #include "tessera/math_shapes.h"

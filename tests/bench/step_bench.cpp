@@ -34,7 +34,8 @@ int main(int count, char** arguments) {
     return 2;
   }
   const auto status = tessera::print(
-      arguments[1], {.batch = std::atoll(arguments[2]), .length = std::atoll(arguments[3]), .fp8 = fp8});
+      arguments[1],
+      {.batch = std::atoll(arguments[2]), .length = std::atoll(arguments[3]), .fp8 = fp8});
   if (!status.ok()) fmt::print(stderr, "bench_step: {}\n", status.message());
   return status.ok() ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 """Losses of `tessera train` beside the same loop in PyTorch, for published architectures.
 
     python3 tests/bench/torch_losses.py PROGRAM [--steps 50] [--only gpt2] [--float64] [--seeds N]
+                                        [--fp8]
 
 transformers makes each model, torch and the program begin with its weights and see one sample, so
 that no order matters; float32, AdamW, a constant rate. Prints the largest difference of
@@ -14,6 +15,10 @@ With --float64 torch runs the loop a third time in float64, what its models comp
 whatever their type included: how far each of the two is from that says whose rounding it is. One
 run says little where steps make a rounding grow, so --seeds N takes N models of each kind, with
 other weights and tokens, and prints medians, too.
+
+With --fp8 models are three times as wide, linear layers of blocks multiply what torch.float8_e4m3fn
+makes of their operands, with scales of 128 numbers and of 128 x 128 of a weight, and the program has
+--matmul-dtype fp8. A rounding then moves numbers to another code now and then.
 """
 import argparse
 import contextlib
@@ -38,6 +43,7 @@ arguments.add_argument("--steps", type=int, default=50)
 arguments.add_argument("--only", default="")
 arguments.add_argument("--float64", action="store_true")
 arguments.add_argument("--seeds", type=int, default=1)
+arguments.add_argument("--fp8", action="store_true")
 a = arguments.parse_args()
 torch.set_num_threads(1)
 LENGTH, RATE, BAR = 64, 1e-4, 1e-6
@@ -89,6 +95,52 @@ MODELS = {
 }
 
 
+if a.fp8:
+    for sizes in (llama, gpt2):
+        for key in ("hidden_size", "intermediate_size", "n_embd"):
+            if key in sizes:
+                sizes[key] *= 3
+
+
+def rounded(x, rows, columns):
+    """Each tile by its own scale: the smallest power of two that leaves at most 448."""
+    padded = torch.nn.functional.pad(x, (0, -x.shape[1] % columns, 0, -x.shape[0] % rows))
+    tiles = padded.unflatten(1, (-1, columns)).unflatten(0, (-1, rows))
+    largest = tiles.abs().amax((1, 3), keepdim=True).double()
+    scale = torch.exp2(torch.ceil(torch.log2(largest / 448))).where(largest > 0, 1).float()
+    codes = (tiles / scale).to(torch.float8_e4m3fn)
+    return (codes.float() * scale).flatten(2, 3).flatten(0, 1)[: x.shape[0], : x.shape[1]]
+
+
+class InFp8(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return rounded(x, 1, 128) @ rounded(weight, 128, 128)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, weight = ctx.saved_tensors
+        dx = rounded(dy, 1, 128) @ rounded(weight, 128, 128).T
+        return dx, rounded(x.T, 1, 128) @ rounded(dy, 128, 1)
+
+
+def in_fp8(model):
+    """Linear layers of blocks, of which each matrix is [in, out] for the product."""
+    for name, module in model.named_modules():
+        turned = isinstance(module, torch.nn.Linear)
+        if not (turned or type(module).__name__ == "Conv1D") or name in ("lm_head", "embed_out"):
+            continue
+
+        def forward(x, module=module, turned=turned):
+            weight = module.weight.T if turned else module.weight
+            y = InFp8.apply(x.flatten(0, -2), weight).unflatten(0, x.shape[:-1])
+            return y if module.bias is None else y + module.bias
+
+        module.forward = forward
+    return model
+
+
 @contextlib.contextmanager
 def everything_in_float64():
     """Norms, rotations and softmax of transformers ask for float32 by name."""
@@ -118,6 +170,8 @@ def everything_in_float64():
 
 def in_torch(model, tokens):
     model.train()
+    if a.fp8:
+        in_fp8(model)
     adam = torch.optim.AdamW(
         model.parameters(), lr=RATE, betas=(0.9, 0.95), eps=1e-8, weight_decay=0
     )
@@ -149,6 +203,7 @@ def in_tessera(folder):
     command += ["--data", "tokens.bin", "--data-format", "uint16", "--batch", 1]
     command += ["--sequence-length", LENGTH, "--steps", a.steps, "--learning-rate", RATE]
     command += ["--schedule", "constant", "--threads", 1, "-q", "--json", "log.json"]
+    command += ["--matmul-dtype", "fp8"] if a.fp8 else []
     subprocess.run([str(word) for word in command], cwd=folder, check=True)
     rows = (folder / "log.json").read_text().splitlines()
     return [row["loss"] for row in map(json.loads, rows) if "loss" in row]

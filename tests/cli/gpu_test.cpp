@@ -100,6 +100,9 @@ TEST_CASE("each missing piece of CUDA is named, and all else works without", "[c
   SECTION("no device") {
     CHECK(with("no device").starts_with("the NVIDIA driver is here, but no GPU that it offers"));
   }
+  SECTION("an old GPU") {
+    CHECK(with("V100").starts_with("stand-in has compute capability 7.0, but kernels need 8.0"));
+  }
   SECTION("an old NCCL") { CHECK(with("old NCCL").starts_with("NCCL 2.18.5 does not fit")); }
 }
 
@@ -122,6 +125,27 @@ TEST_CASE("a GPU trains as the CPU does", "[cli][gpu]") {
   CHECK(expected.size() == 3);
   CHECK(losses("--scheme zero3 --device cuda") == expected);
   CHECK(losses("--scheme zero3 --device auto") == expected);
+  const auto in_fp8 = losses("--scheme zero3 --matmul-dtype fp8");
+  CHECK(in_fp8 != expected);
+  CHECK(losses("--scheme zero3 --device cuda --matmul-dtype fp8") == in_fp8);
+}
+
+TEST_CASE("what Hopper alone has is refused on other GPUs", "[cli][gpu]") {
+  prepare();
+  const Installation gpu = with_stand_in();
+  const auto refusal_of = [&](const std::string& flags) {
+    const ProgramRun run = gpu.run(training + ("--device cuda " + flags));
+    CHECK(run.exit_code == 2);
+    return run.messages;
+  };
+  CHECK(refusal_of("--matmul-dtype fp8 --sequence-length 9").find("must be multiples of 16") !=
+        std::string::npos);
+  std::ofstream(run_folder() + "stand_in.txt") << "A100";
+  const std::string here = "tessera: stand-in has compute capability 8.0, but ";
+  CHECK(refusal_of("--matmul-dtype fp8").starts_with(here + "cuBLASLt multiplies fp8"));
+  CHECK(refusal_of("--hopper-attention").starts_with(here + "attention for Hopper"));
+  CHECK(gpu.run(training + std::string("--device cuda -q")).exit_code == 0);
+  fs::remove(run_folder() + "stand_in.txt");
 }
 
 TEST_CASE("a GPU run without cuFile refuses --use-gds and trains with files all the same",

@@ -87,8 +87,8 @@ TEST_CASE("what a training program has not is refused of its simulation", "[cli]
   CHECK(refused("--checkpointing operators").find("choose full or none") != std::string::npos);
   CHECK(refused("--optimizer-dtype int8").find("float32") != std::string::npos);
   CHECK(refused("--recompute norm --param-dtype bf16").find("leave norm out") != std::string::npos);
-  for (const std::string flag : {"--attention-kernel unfused", "--loss chunked",
-                                 "--allocator pytorch", "--no-dropout"}) {
+  for (const std::string flag :
+       {"--attention-kernel unfused", "--loss chunked", "--allocator pytorch", "--no-dropout"}) {
     CHECK(refused(flag).find("means nothing to profile train") != std::string::npos);
   }
   CHECK(refused("--matmul-dtype bf16").find("where parameters are float32") != std::string::npos);

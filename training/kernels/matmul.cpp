@@ -132,9 +132,8 @@ Result<const Matmul*> Matmuls::prepare(const MatmulShape& shape) {
   const auto found = prepared_.find(shape);
   if (found != prepared_.end()) return &found->second;
   try {
-    const bool widens =
-        shape.fp8 != Fp8::none || shape.input == DType::float16 ||
-        (shape.input == DType::bfloat16 && !multiplies_bfloat16());
+    const bool widens = shape.fp8 != Fp8::none || shape.input == DType::float16 ||
+                        (shape.input == DType::bfloat16 && !multiplies_bfloat16());
     return &prepared_.emplace(shape, made(shape, widens)).first->second;
   } catch (const dnnl::error& e) {
     return Status(Code::not_supported,

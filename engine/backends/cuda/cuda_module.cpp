@@ -102,13 +102,14 @@ Status check_device(const CudaModule& module, int device, const MathOptions& wan
     return not_supported(fmt::format("CUDA does not tell what GPU {} can do: code {}: {}", device,
                                      code, module.cuda.get_error_string(code)));
   }
-  const std::string here = fmt::format("{} has compute capability {}.{}",
-                                       name_of_device(module.cuda, device), capability / 10,
-                                       capability % 10);
+  const std::string here =
+      fmt::format("{} has compute capability {}.{}", name_of_device(module.cuda, device),
+                  capability / 10, capability % 10);
   if (capability < capability_min) {
-    return not_supported(fmt::format("{}, but kernels need {}.0 (A100) or a younger one: train on "
-                                     "another GPU, or with --device cpu",
-                                     here, capability_min / 10));
+    return not_supported(
+        fmt::format("{}, but kernels need {}.0 (A100) or a younger one: train on "
+                    "another GPU, or with --device cpu",
+                    here, capability_min / 10));
   }
   constexpr int hopper = 9;
   const bool on_hopper = capability / 10 == hopper;

@@ -51,8 +51,8 @@ using GetCudaModule = const CudaModule* (*)();
 /// Fails: not_supported (no such module, or a library that it needs is missing), naming the file.
 Result<const CudaModule*> open_cuda_module(const std::string& folder);
 
-/// Whether there is a GPU to run on, and libraries that fit; of several GPUs the first is looked at.
-/// Fails: not_supported, saying which of driver, device and NCCL is missing or too old.
+/// Whether there is a GPU to run on, and libraries that fit; of several GPUs the first is looked
+/// at. Fails: not_supported, saying which of driver, device and NCCL is missing or too old.
 Status check_cuda(const CudaModule& module);
 
 /// Whether a device computes what is asked for, and is not left to another way of computing it.

@@ -5,9 +5,9 @@ namespace tessera {
 
 GpuDirectFile::~GpuDirectFile() {
   for (const auto& [base, registered] : buffers_) {
-    if (registered.accepted) api_.buffer_deregister(base);
+    if (registered.accepted) api_.buffer_deregister(device_, base);
   }
-  if (handle_ != nullptr) api_.handle_deregister(handle_);
+  if (handle_ != nullptr) api_.handle_deregister(device_, handle_);
 }
 
 // Where it cannot be, cuFile copies through a buffer of its own. What else was registered in this
@@ -18,10 +18,10 @@ void GpuDirectFile::register_buffer(std::span<std::byte> buffer) {
   if (next != buffers_.begin() && std::prev(next)->second.end > buffer.data()) --next;
   while (next != buffers_.end() && next->first < end) {
     if (next->first == buffer.data() && next->second.end == end) return;
-    if (next->second.accepted) api_.buffer_deregister(next->first);
+    if (next->second.accepted) api_.buffer_deregister(device_, next->first);
     next = buffers_.erase(next);
   }
-  const bool accepted = api_.buffer_register(buffer.data(), buffer.size()) == 0;
+  const bool accepted = api_.buffer_register(device_, buffer.data(), buffer.size()) == 0;
   buffers_.emplace(buffer.data(), Registered{end, accepted});
 }
 
@@ -29,7 +29,7 @@ std::int64_t GpuDirectFile::move(const BlockRequest& r) {
   if (r.on_device.empty()) return move_block(r);
   {
     const std::lock_guard lock(mutex_);
-    const int code = handle_ == nullptr ? api_.handle_register(&handle_, r.file) : 0;
+    const int code = handle_ == nullptr ? api_.handle_register(device_, &handle_, r.file) : 0;
     if (code != 0) return handle_ = nullptr, -code;
     if (!r.writes) register_buffer(r.on_device);
   }

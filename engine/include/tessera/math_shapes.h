@@ -51,7 +51,8 @@ struct MatmulShape {
   static constexpr std::int64_t scaled_together = 128;
   constexpr ScaleTile a_tile() const { return along_k(a_transposed); }
   constexpr ScaleTile b_tile() const {
-    return fp8 == Fp8::weight ? ScaleTile{scaled_together, scaled_together} : along_k(!b_transposed);
+    return fp8 == Fp8::weight ? ScaleTile{scaled_together, scaled_together}
+                              : along_k(!b_transposed);
   }
 
  private:

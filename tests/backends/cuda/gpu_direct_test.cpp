@@ -113,34 +113,51 @@ TEST_CASE("a runtime that was not told of GPUDirect Storage says so when it is u
 // A device of plain memory, and a cuFile that many threads call.
 std::atomic<int> cufile_calls = 0;
 std::set<void*> registered;  // under the lock of the file that is tested
+constexpr int second_device = 1;
+std::atomic<int> for_another_device = 0;  // calls
+
+void look_at(int device) {
+  if (device != second_device) ++for_another_device;
+}
 
 CufileApi plain_cufile() {
-  return {[](void** handle, int file) {
+  return {[](int device, void** handle, int file) {
+            look_at(device);
             *handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
             return 0;
           },
-          [](void* base, std::size_t) { return registered.insert(base).second ? 0 : 5023; },
-          [](void*) {},
-          [](void* base) { CHECK(registered.erase(base) == 1); },
-          [](int, void* handle, void* base, std::size_t bytes, std::int64_t offset,
+          [](int device, void* base, std::size_t) {
+            look_at(device);
+            return registered.insert(base).second ? 0 : 5023;
+          },
+          [](int device, void*) { look_at(device); },
+          [](int device, void* base) {
+            look_at(device);
+            CHECK(registered.erase(base) == 1);
+          },
+          [](int device, void* handle, void* base, std::size_t bytes, std::int64_t offset,
              std::int64_t at) -> std::int64_t {
+            look_at(device);
             ++cufile_calls;
             const int file = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
             return pread(file, static_cast<std::byte*>(base) + at, bytes, offset);
           },
-          [](int, void* handle, const void* base, std::size_t bytes, std::int64_t offset,
+          [](int device, void* handle, const void* base, std::size_t bytes, std::int64_t offset,
              std::int64_t at) -> std::int64_t {
+            look_at(device);
             ++cufile_calls;
             const int file = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
             return pwrite(file, static_cast<const std::byte*>(base) + at, bytes, offset);
           }};
 }
 
-TEST_CASE("blocks move to and from a device on several threads", "[cuda][swap]") {
+// Threads have a current device of their own, which is the first one until somebody says otherwise.
+TEST_CASE("blocks move to and from a device on several threads, each for that device",
+          "[cuda][swap]") {
   constexpr std::size_t block = 4096;
   constexpr std::size_t size = 50 * block + 123;
   const test::TemporaryFolder folder;
-  const auto direct = std::make_shared<GpuDirectFile>(plain_cufile(), 0);
+  auto direct = std::make_shared<GpuDirectFile>(plain_cufile(), second_device);
   SwapFileOptions options{.block_size = Bytes{block}, .queue_depth = 4, .direct = false};
   options.io = make_thread_io(4, [direct](const BlockRequest& r) { return direct->move(r); });
   auto file = SwapFile::open(folder.path(), "rank 0", std::move(options));
@@ -174,11 +191,14 @@ TEST_CASE("blocks move to and from a device on several threads", "[cuda][swap]")
   CHECK((*file)->check(slot, sums).message().find("the block at offset 28672) failed: its") !=
         std::string::npos);
   file->reset();
+  direct.reset();
+  CHECK(registered.empty());
+  CHECK(for_another_device == 0);
 }
 
 TEST_CASE("what cuFile says is not errno's word for it", "[cuda][swap]") {
   CufileApi api = plain_cufile();
-  api.handle_register = [](void**, int) { return 5008; };
+  api.handle_register = [](int, void**, int) { return 5008; };
   const test::TemporaryFolder folder;
   const auto direct = std::make_shared<GpuDirectFile>(api, 0);
   SwapFileOptions options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of numbers of 8 bits: PyTorch's float8_e4m3fn (tools/fp8_truth.py), and the operands that
-// GPUs make.
+// Products of numbers of 8 bits: PyTorch's float8_e4m3fn (tools/fp8_truth.py), and the operands
+// that GPUs make.
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -82,7 +82,8 @@ TEST_CASE("a scale is the smallest power of two that leaves at most 448", "[kern
   CHECK(scale_of(std::numeric_limits<float>::max()) == 0x1p120F);
   test::Random random(1);
   for (int k = 0; k < 1000; ++k) {
-    const float x = number(random.below(100'000), 3) * std::ldexp(1.0F, static_cast<int>(k % 200) - 100);
+    const float x =
+        number(random.below(100'000), 3) * std::ldexp(1.0F, static_cast<int>(k % 200) - 100);
     if (x == 0) continue;
     const float scale = scale_of(x);
     const float scaled = std::abs(x) * kernels::e4m3_inverse(scale);
@@ -115,7 +116,8 @@ TEST_CASE("products in fp8 are those of PyTorch's numbers", "[kernels]") {
   }
 }
 
-TEST_CASE("a number that is none reaches what it is multiplied for, and nothing else", "[kernels]") {
+TEST_CASE("a number that is none reaches what it is multiplied for, and nothing else",
+          "[kernels]") {
   MatmulShape s{.m = 3, .n = 2, .k = 200, .fp8 = Fp8::weight};
   Numbers a = matrix(s.m * s.k, 1);
   a.set(static_cast<std::size_t>(s.k + 5), std::numeric_limits<float>::infinity());

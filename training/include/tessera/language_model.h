@@ -43,9 +43,9 @@ struct LanguageModelOptions {
   /// them. Parameters of another dtype than `dtype` are converted, which takes temporary memory.
   DType parameters = DType::float32;
   /// The linear layers of blocks, forward and backward, multiply operands of 8 bits (e4m3) with a
-  /// scale for each 128 numbers along the sum, and for each 128 x 128 of a weight. Sums, biases, what
-  /// is kept for backward, embeddings, the head, attention and adapters are as without. On GPUs
-  /// their sizes and the tokens of a batch must be multiples of 16.
+  /// scale for each 128 numbers along the sum, and for each 128 x 128 of a weight. Sums, biases,
+  /// what is kept for backward, embeddings, the head, attention and adapters are as without. On
+  /// GPUs their sizes and the tokens of a batch must be multiples of 16.
   bool fp8 = false;
   /// Sequences may hold several documents and places without a target (TokenBatch). On CPUs only.
   bool documents = false;

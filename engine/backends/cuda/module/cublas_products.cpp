@@ -51,7 +51,7 @@ class Choice {
   cublasStatus_t made = CUBLAS_STATUS_SUCCESS;  // what `make` returned
 
   Choice(const kernels::MatmulShape& shape, bool tf32)
-      : shape_(shape), tf32_(tf32 && shape.input == DType::float32) {}
+      : shape_(shape), tf32_(tf32 && shape.input == DType::float32 && !in_fp8()) {}
   Choice(const Choice&) = delete;
   Choice& operator=(const Choice&) = delete;
   ~Choice() {
@@ -62,7 +62,8 @@ class Choice {
     if (product_ != nullptr) cublasLtMatmulDescDestroy(product_);
   }
 
-  cublasStatus_t make(cublasLtHandle_t handle, const Alignments& alignments) {
+  cublasStatus_t make(cublasLtHandle_t handle, const Alignments& alignments,
+                      const ProductOperands& o) {
     const ColumnProduct by = by_columns(shape_);
     const auto compute = tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasStatus_t status = cublasLtMatmulDescCreate(&product_, compute, CUDA_R_32F);
@@ -72,7 +73,10 @@ class Choice {
     then(set(CUBLASLT_MATMUL_DESC_TRANSA, by.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     then(set(CUBLASLT_MATMUL_DESC_TRANSB, by.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     if (shape_.bias) then(set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-    if (in_fp8()) then(set_scale_modes());
+    if (in_fp8()) {
+      then(set_scale_modes());
+      then(set_scales(o));  // it looks at them when it chooses
+    }
     then(layout(first_, by.first, type_of_operands()));
     then(layout(second_, by.second, type_of_operands()));
     then(layout(result_, by.result, type_of(shape_.output)));
@@ -100,12 +104,7 @@ class Choice {
     const float before = shape_.add ? 1.0F : 0.0F;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (shape_.bias) status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
-    if (in_fp8() && status == CUBLAS_STATUS_SUCCESS) {
-      status = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b_scales);
-    }
-    if (in_fp8() && status == CUBLAS_STATUS_SUCCESS) {
-      status = set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a_scales);
-    }
+    if (in_fp8() && status == CUBLAS_STATUS_SUCCESS) status = set_scales(o);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     return cublasLtMatmul(handle, product_, &one, o.b, first_, o.a, second_, &before, o.c, result_,
                           o.c, result_, &chosen_.algo, o.scratch,
@@ -133,6 +132,11 @@ class Choice {
   }
 
   // Its A is our B.
+  cublasStatus_t set_scales(const ProductOperands& o) {
+    const cublasStatus_t status = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b_scales);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a_scales);
+  }
   cublasStatus_t set_scale_modes() {
 #if CUBLAS_VERSION >= 120900
     constexpr std::int32_t tiles = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
@@ -172,7 +176,7 @@ class CublasProducts final : public Products {
     if (choice == nullptr) {
       if (const int code = before_load(); code != 0) return code;
       choice = std::make_unique<Choice>(shape, tf32_);
-      choice->made = choice->make(handle_, alignments);
+      choice->made = choice->make(handle_, alignments, operands);
     }
     if (choice->made != CUBLAS_STATUS_SUCCESS) return cuda_code(choice->made);
     return cuda_code(choice->run(handle_, operands, reinterpret_cast<cudaStream_t>(stream)));

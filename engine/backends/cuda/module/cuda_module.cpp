@@ -16,10 +16,8 @@ static std::unique_ptr<DeviceMath> real_math(const MathOptions& options) {
 
 extern "C" const tessera::CudaModule* tessera_cuda_module() {
   static const tessera::CudaModule module{
-      tessera::cuda_module_version, tessera::real_cuda(),
-      tessera::real_nccl(),         tessera::real_kernels(),
-      tessera::real_math,           tessera::device::cublas_version,
-      tessera::find_cufile,         tessera::start_cufile,
-      tessera::device::set_before_loads};
+      tessera::cuda_module_version, tessera::real_cuda(),  tessera::real_nccl(),
+      tessera::real_kernels(),      tessera::real_math,    tessera::device::cublas_version,
+      tessera::find_cufile,         tessera::start_cufile, tessera::device::set_before_loads};
   return &module;
 }

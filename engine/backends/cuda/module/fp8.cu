@@ -14,8 +14,8 @@ namespace {
 using kernels::Fp8Operand;
 
 constexpr int side = static_cast<int>(kernels::MatmulShape::scaled_together);
-constexpr int each = 4;             // neighbours of a thread
-constexpr int own = side / warps;   // rows of a thread
+constexpr int each = 4;            // neighbours of a thread
+constexpr int own = side / warps;  // rows of a thread
 static_assert(warp_threads * each == side);
 
 template <class T>

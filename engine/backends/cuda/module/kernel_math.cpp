@@ -152,7 +152,8 @@ class KernelMath final : public DeviceMath {
   }
 
   // cuBLASLt adds biases of C's type, as PyTorch lets it: the sum is rounded once. Some of its
-  // algorithms load them 16 bytes at a time. Beside operands in fp8 those of a float32 C are halves.
+  // algorithms load them 16 bytes at a time. Beside operands in fp8 those of a float32 C are
+  // halves.
   int run(const MatmulShape& shape, const ProductOperands& o) {
     if (!shape.bias) return products_->run(shape, o, stream_);
     if (shape.fp8 != kernels::Fp8::none && shape.output == DType::float32) {

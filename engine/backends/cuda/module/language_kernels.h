@@ -50,7 +50,8 @@ int convert_rows(ConstArray from, Array to, std::int64_t rows, std::int64_t widt
 int multiply_rows(ConstArray a, ConstArray b, Array to, std::int64_t rows, std::int64_t width,
                   const ColumnGradient& sums, CudaStream stream);
 
-// fp8.cu: a matrix as it lies in memory becomes an operand; `down`: a row of codes is a column of it
+// fp8.cu: a matrix as it lies in memory becomes an operand; `down`: a row of codes is a column of
+// it
 int to_fp8(const StoredRows& rows, ConstArray from, bool down, const kernels::Fp8Operand& operand,
            std::uint8_t* codes, float* scales, CudaStream stream);
 

@@ -36,15 +36,21 @@ CUmemAllocationProp pinned_on(int device) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;
+  const auto has = [device](CUdevice_attribute what) {
+    int value = 0;
+    driver<decltype(cuDeviceGetAttribute)>("cuDeviceGetAttribute", &value, what, CUdevice{device});
+    return value != 0;
+  };
   // As ncclMemAlloc asks for it: other processes of this machine may map it, for windows of NCCL.
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  // Some virtual machines do not know how, and refuse memory of which it is asked.
+  properties.requestedHandleTypes =
+      has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
+          ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+          : CU_MEM_HANDLE_TYPE_NONE;
   // Network cards and drives may reach it, if the platform knows how (NCCL's registered buffers,
   // GPUDirect Storage).
-  int reachable = 0;
-  driver<decltype(cuDeviceGetAttribute)>(
-      "cuDeviceGetAttribute", &reachable,
-      CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, CUdevice{device});
-  properties.allocFlags.gpuDirectRDMACapable = reachable != 0 ? 1 : 0;
+  properties.allocFlags.gpuDirectRDMACapable =
+      has(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) ? 1 : 0;
   return properties;
 }
 

@@ -74,9 +74,24 @@ const Opened& cufile() {
 
 std::int64_t result_of(std::int64_t moved) { return moved == -1 ? -errno : moved; }
 
-int handle_register(void** handle, int file) {
+// Threads that move blocks have the first device until somebody says otherwise, and cuFile looks at
+// the current one: memory of another would be refused, or a context made where nobody needs it.
+constexpr int wrong_context = 5015;  // CU_FILE_CUDA_CONTEXT_MISMATCH
+
+int handle_register(int device, void** handle, int file) {
+  if (cudaSetDevice(device) != cudaSuccess) return wrong_context;
   Description description{linux_file, {file}};
   return cufile().library.handle_register(handle, &description).cufile;
+}
+int buffer_register(int device, void* base, std::size_t bytes) {
+  if (cudaSetDevice(device) != cudaSuccess) return wrong_context;
+  return cufile().library.buffer_register(base, bytes, 0).cufile;
+}
+void handle_deregister(int device, void* handle) {
+  if (cudaSetDevice(device) == cudaSuccess) cufile().library.handle_deregister(handle);
+}
+void buffer_deregister(int device, void* base) {
+  if (cudaSetDevice(device) == cudaSuccess) cufile().library.buffer_deregister(base);
 }
 std::int64_t read(int device, void* handle, void* base, std::size_t bytes, std::int64_t file_offset,
                   std::int64_t at) {
@@ -113,14 +128,8 @@ Result<CufileApi> start_cufile() {
     return unavailable("it does not start: error " + std::to_string(code) +
                        ", of which its cufile.log says more");
   }
-  return CufileApi{handle_register,
-                   [](void* base, std::size_t bytes) {
-                     return cufile().library.buffer_register(base, bytes, 0).cufile;
-                   },
-                   [](void* handle) { cufile().library.handle_deregister(handle); },
-                   [](void* base) { cufile().library.buffer_deregister(base); },
-                   read,
-                   write};
+  return CufileApi{
+      handle_register, buffer_register, handle_deregister, buffer_deregister, read, write};
 }
 
 }  // namespace tessera

@@ -43,7 +43,7 @@ Given integers(const std::vector<std::int32_t>& values) {
 
 using Arrays = std::vector<Array>;
 
-enum class Way { plain, hopper };  // MathOptions::hopper_attention
+enum class Way { plain, hopper };                      // MathOptions::hopper_attention
 constexpr std::size_t for_fp8 = std::size_t{1} << 20;  // of scratch memory: small operands
 
 // Computes on both sides, f(math, arrays, scratch), and compares all arrays, within `tolerance` of

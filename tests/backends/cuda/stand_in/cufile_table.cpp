@@ -19,26 +19,26 @@ constexpr int cufile_invalid_file_open_flag = 5019;
 constexpr int cufile_invalid_value = 5022;
 constexpr int cufile_already_registered = 5023;
 
-int handle_register(void** handle, int file) {
+int handle_register(int, void** handle, int file) {
   return called(Call::cufile_handle_register, [&](StandIn& world) {
     if ((fcntl(file, F_GETFL) & O_TMPFILE) == O_TMPFILE) return cufile_invalid_file_open_flag;
     *handle = world.cufile().open(file);
     return 0;
   });
 }
-int buffer_register(void* base, std::size_t bytes) {
+int buffer_register(int device, void* base, std::size_t bytes) {
   return called(Call::cufile_buffer_register, [&](StandIn& world) {
-    if (!world.memory().accessible(base, bytes, StandIn::device)) return cufile_invalid_value;
+    if (!world.memory().accessible(base, bytes, device)) return cufile_invalid_value;
     return world.cufile().add(base, bytes) ? 0 : cufile_already_registered;
   });
 }
-void handle_deregister(void* handle) {
+void handle_deregister(int, void* handle) {
   called(Call::cufile_handle_deregister, [&](StandIn& world) {
     if (!world.cufile().close(handle)) world.report("cuFile does not know a handle");
     return 0;
   });
 }
-void buffer_deregister(void* base) {
+void buffer_deregister(int, void* base) {
   called(Call::cufile_buffer_deregister, [&](StandIn& world) {
     if (!world.cufile().remove(base)) world.report("cuFile does not know a buffer");
     return 0;
@@ -77,10 +77,11 @@ class Pages {
 
 // What `called` returns is a code; bytes go beside it.
 template <class Move>
-std::int64_t moved(Call call, const void* memory, std::size_t bytes, void* handle, Move&& move) {
+std::int64_t moved(Call call, int device, const void* memory, std::size_t bytes, void* handle,
+                   Move&& move) {
   std::int64_t result = 0;
   const int code = called(call, [&](StandIn& world) {
-    if (!world.memory().accessible(memory, bytes, StandIn::device)) return cufile_invalid_value;
+    if (!world.memory().accessible(memory, bytes, device)) return cufile_invalid_value;
     const std::optional<int> file = world.cufile().file_of(handle);
     if (!file) return cufile_invalid_value;
     result = move(*file);
@@ -88,16 +89,16 @@ std::int64_t moved(Call call, const void* memory, std::size_t bytes, void* handl
   });
   return code != 0 ? -code : result;
 }
-std::int64_t read(int, void* handle, void* base, std::size_t bytes, std::int64_t file_offset,
+std::int64_t read(int device, void* handle, void* base, std::size_t bytes, std::int64_t file_offset,
                   std::int64_t at) {
   auto* const to = static_cast<std::byte*>(base) + at;
-  return moved(Call::cufile_read, to, bytes, handle,
+  return moved(Call::cufile_read, device, to, bytes, handle,
                [&](int file) { return Pages(file, file_offset, bytes).read(to); });
 }
-std::int64_t write(int, void* handle, const void* base, std::size_t bytes, std::int64_t file_offset,
-                   std::int64_t at) {
+std::int64_t write(int device, void* handle, const void* base, std::size_t bytes,
+                   std::int64_t file_offset, std::int64_t at) {
   const auto* const from = static_cast<const std::byte*>(base) + at;
-  return moved(Call::cufile_write, from, bytes, handle,
+  return moved(Call::cufile_write, device, from, bytes, handle,
                [&](int file) { return Pages(file, file_offset, bytes).write(from); });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in as a module that a program opens in place of the real one: one rank a process.
 // The first line of stand_in.txt in the current folder says what is wrong with it: "no driver",
-// "old driver", "no device", "old NCCL", "A100", "other build".
+// "old driver", "no device", "old NCCL", "A100", "V100", "other build".
 #include <fstream>
 #include <string>
 
@@ -19,6 +19,7 @@ StandInOptions options_of(const std::string& what) {
   if (what == "no device") options.devices_code = 100;
   if (what == "old NCCL") options.nccl_version = 21805;
   if (what == "A100") options.capability = 80;
+  if (what == "V100") options.capability = 70;
   return options;
 }
 
