@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/command.h"
+#include "cli/report/counted.h"
 #include "cli/report/table.h"
 #include "cli/trace_warning.h"
 

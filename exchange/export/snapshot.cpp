@@ -148,7 +148,7 @@ class Snapshot final : public Exporter {
     pickle_.member("addr", block.address);
     pickle_.member("size", block.size);
     pickle_.member("stream", std::int64_t{0});
-    pickle_.member("time_us", time / 1000);
+    pickle_.member("time_us", time / 1000 + 1);  // 0 says that there is no time
     frames(block.buffer, memory_class);
     pickle_.end_dict();
   }

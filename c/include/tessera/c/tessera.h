@@ -330,7 +330,8 @@ typedef struct tessera_column {
   const char* name;
   const int64_t* integers;  /* by row, if its type is integer */
   const double* reals;      /* by row, if its type is real */
-  const int32_t* codes;     /* by row, if its type is text: a place in `texts`, each text once */
+  const int32_t* codes;     /* by row, if its type is text: a place in `texts`, each text once;
+                                a blob is the text "x'00ff'" */
   const char* const* texts; /* `text_count` of them */
   int32_t text_count;
   const uint8_t* nulls; /* by row: 1 where there is no value; null: there is one in every row */

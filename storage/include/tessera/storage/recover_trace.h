@@ -22,7 +22,8 @@ struct RecoveredTrace {
 
 /// Reads `path` as it is at this moment, also if the recording goes on, and writes a finished trace
 /// to `out`, with a diagnostic that says that it was cut. `path` is left as it is. Fails: as
-/// TraceReader::open; invalid_argument (`out` is `path`); corrupt (its tables are damaged); io_error, naming the file.
+/// TraceReader::open; invalid_argument (`out` is `path`); corrupt (its tables are damaged);
+/// io_error, naming the file.
 Result<RecoveredTrace> recover_trace(const std::string& path, const std::string& out);
 
 }  // namespace tessera::storage
