@@ -97,6 +97,7 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
        "ll_share", "tree_ll_share", "tree_share", "tree_ns", "shared_bytes_per_s", "switch_gpus",
        "sockets_bytes_per_s", "socket_gpus", "fabric", "oversubscription", "nodes_per_pod"},
       status);
+  check_place(reader, place_of(where));
   const bool named = reader.has("fabric");
   if (named) link = read_fabric(reader, link);
   link.bytes_per_s = reader.rate("bytes_per_s");
@@ -128,7 +129,6 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("nodes_per_pod")) {
     link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
   }
-  check_place(reader, place_of(where));
   check_pairs(reader);
   return link;
 }
