@@ -139,6 +139,15 @@ std::optional<std::string> unmeasured(const Model& model, const StackProfile& st
                      stack.name, fmt::join(missing, ", "));
 }
 
+std::vector<std::string> warnings_of(const Engine& engine, const Model& model,
+                                     const SimulateOptions& options) {
+  std::vector<std::string> warnings = engine.warnings();
+  if (!model.cost_note.empty()) warnings.push_back(model.cost_note);
+  if (const auto slow = slow_matmuls(options)) warnings.push_back(*slow);
+  if (const auto parts = unmeasured(model, options.stack)) warnings.push_back(*parts);
+  return warnings;
+}
+
 // A trace counts its time by steps, so nothing may come after the last one.
 Status check_passes(const Model& model, const std::vector<TrainingPass>& passes) {
   std::int64_t steps = 0;
@@ -335,10 +344,7 @@ Result<SimulateSummary> simulate(const Model& described, const SimulateOptions& 
   TESSERA_ASSIGN(const auto program, maker_of(options)(*runtime, model, options));
   SimulateSummary summary;
   summary.units = program->engine().units();
-  summary.warnings = program->engine().warnings();
-  if (!model.cost_note.empty()) summary.warnings.push_back(model.cost_note);
-  if (const auto slow = slow_matmuls(options)) summary.warnings.push_back(*slow);
-  if (const auto parts = unmeasured(model, options.stack)) summary.warnings.push_back(*parts);
+  summary.warnings = warnings_of(program->engine(), model, options);
   for (std::size_t u = 0; u < summary.units.size() && options.sink != nullptr; ++u) {
     const UnitInfo& unit = summary.units[u];
     options.sink->unit(

@@ -50,6 +50,8 @@ struct SimulateArguments {
   bool quiet = false;
 
   bool keeps_trace() const { return !scratch; }
+  // The trace is read for the report alone. JSON quotes the hash of its content.
+  bool only_reported() const { return scratch && again.empty() && !json; }
 };
 
 // Beyond these a unit was mistaken: 15 for 1.15 is possible, 1500 is not.
@@ -240,16 +242,11 @@ void keep_freed_memory() {
 #endif
 }
 
-// A trace that is read for the report alone. JSON quotes the hash of its content.
-bool only_reported(const SimulateArguments& arguments) {
-  return arguments.scratch && arguments.again.empty() && !arguments.json;
-}
-
 Result<std::unique_ptr<storage::TraceWriter>> writer_of(const SimulateArguments& arguments) {
-  storage::TraceWriterOptions options{.warn = warn_of_recording,
-                                      .scratch = only_reported(arguments)};
-  if (!options.scratch) options.clock = steady_time;
-  return storage::TraceWriter::create(arguments.output, options);
+  const bool scratch = arguments.only_reported();
+  return storage::TraceWriter::create(
+      arguments.output,
+      {.clock = scratch ? nullptr : steady_time, .warn = warn_of_recording, .scratch = scratch});
 }
 
 Result<int> simulate(SimulateArguments arguments) {
@@ -263,7 +260,7 @@ Result<int> simulate(SimulateArguments arguments) {
   TESSERA_TRY(check_trace_name("--output", arguments.output));
   TESSERA_ASSIGN(auto writer, writer_of(arguments));
   run.options.sink = writer.get();
-  run.options.only_collectives = only_reported(arguments) && run.options.recorded_ranks.empty();
+  run.options.only_collectives = arguments.only_reported() && run.options.recorded_ranks.empty();
   sim::SimulateSummary summary;
   {
     Progress progress("simulating", "steps", arguments.quiet);

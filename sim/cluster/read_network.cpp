@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "engine/text/nearest_word.h"
@@ -51,29 +50,27 @@ Place place_of(std::string_view where) {
 void check_place(ObjectReader& reader, Place place) {
   struct Rule {
     const char* key;
-    std::initializer_list<Place> places;
+    bool node, network;  // where it belongs
     const char* what;
   };
-  constexpr Place node = Place::node, network = Place::network;
-  for (const auto& [key, places, what] :
-       {Rule{"tree_share", {network}, "is of trees between nodes: it belongs to inter_node"},
-        {"tree_ll_share", {network}, "is of trees between nodes: it belongs to inter_node"},
-        {"tree_ns", {network}, "is of trees between nodes: it belongs to inter_node"},
-        {"fabric", {network}, "is a network: it belongs to inter_node"},
-        {"nodes_per_pod", {network}, "is of a network: it belongs to inter_node"},
-        {"oversubscription", {network}, "is of a network: it belongs to inter_node"},
-        {"launch_ns", {network}, "is of collectives between nodes: it belongs to inter_node"},
-        {"end_steps", {node}, "is of rings within a node: it belongs to intra_node"},
-        {"switch_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
-        {"socket_gpus", {node}, "is of a path within a node: it belongs to intra_node"},
-        {"sockets_bytes_per_s", {node}, "is of a path within a node: it belongs to intra_node"},
-        {"shared_bytes_per_s",
-         {node, network},
-         "is of collectives: host_memory has links_bytes_per_s"},
-        {"nccl_share", {node, network}, "is of collectives, which do not pass the host's link"},
-        {"ll_share", {node, network}, "is of collectives, which do not pass the host's link"},
-        {"sqrt_ns", {node, network}, "is of collectives, which do not pass the host's link"}}) {
-    const bool there = std::find(places.begin(), places.end(), place) != places.end();
+  for (const auto& [key, node, network, what] :
+       {Rule{"tree_share", false, true, "is of trees between nodes: it belongs to inter_node"},
+        {"tree_ll_share", false, true, "is of trees between nodes: it belongs to inter_node"},
+        {"tree_ns", false, true, "is of trees between nodes: it belongs to inter_node"},
+        {"fabric", false, true, "is a network: it belongs to inter_node"},
+        {"nodes_per_pod", false, true, "is of a network: it belongs to inter_node"},
+        {"oversubscription", false, true, "is of a network: it belongs to inter_node"},
+        {"launch_ns", false, true, "is of collectives between nodes: it belongs to inter_node"},
+        {"end_steps", true, false, "is of rings within a node: it belongs to intra_node"},
+        {"switch_gpus", true, false, "is of a path within a node: it belongs to intra_node"},
+        {"socket_gpus", true, false, "is of a path within a node: it belongs to intra_node"},
+        {"sockets_bytes_per_s", true, false,
+         "is of a path within a node: it belongs to intra_node"},
+        {"shared_bytes_per_s", true, true, "is of collectives: host_memory has links_bytes_per_s"},
+        {"nccl_share", true, true, "is of collectives, which do not pass the host's link"},
+        {"ll_share", true, true, "is of collectives, which do not pass the host's link"},
+        {"sqrt_ns", true, true, "is of collectives, which do not pass the host's link"}}) {
+    const bool there = place == Place::node ? node : place == Place::network && network;
     if (!there && reader.has(key)) reader.fail(key, what);
   }
 }
@@ -97,6 +94,7 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
        "ll_share", "tree_ll_share", "tree_share", "tree_ns", "shared_bytes_per_s", "switch_gpus",
        "sockets_bytes_per_s", "socket_gpus", "fabric", "oversubscription", "nodes_per_pod"},
       status);
+  check_place(reader, place_of(where));
   const bool named = reader.has("fabric");
   if (named) link = read_fabric(reader, link);
   link.bytes_per_s = reader.rate("bytes_per_s");
@@ -128,7 +126,6 @@ Link read_link(const nlohmann::json& json, const std::string& where, Status& sta
   if (reader.has("nodes_per_pod")) {
     link.nodes_per_pod = static_cast<Index>(reader.integer("nodes_per_pod", 1, 1e6));
   }
-  check_place(reader, place_of(where));
   check_pairs(reader);
   return link;
 }
