@@ -100,6 +100,30 @@ bool by_kind(const nlohmann::json& json) {
   return json.contains("full_attention") || json.contains("sliding_attention");
 }
 
+// The same under either spelling, without its base, which older files have elsewhere.
+nlohmann::json in_one_spelling(nlohmann::json scaling) {
+  if (!scaling.contains("rope_type") && scaling.contains("type")) {
+    scaling["rope_type"] = scaling["type"];
+  }
+  scaling.erase("type");
+  scaling.erase("rope_theta");
+  return scaling;
+}
+
+// transformers takes the first of them then, other programs the second.
+void refuse_two(const JsonReader& config, std::vector<std::string>& refused) {
+  if (!config.has("rope_scaling") || !config.has("rope_parameters")) return;
+  const nlohmann::json& one = config.json()["rope_scaling"];
+  const nlohmann::json& other = config.json()["rope_parameters"];
+  if (!one.is_object() || !other.is_object()) return;
+  const bool bases = one.contains("rope_theta") && other.contains("rope_theta");
+  if (in_one_spelling(one) == in_one_spelling(other) &&
+      (!bases || one["rope_theta"] == other["rope_theta"])) {
+    return;
+  }
+  refused.push_back("rope_scaling and rope_parameters are both given and differ: leave one out");
+}
+
 constexpr std::string_view rotates_partly = "phi3 gpt_neox";
 
 }  // namespace
@@ -116,6 +140,7 @@ RotaryEmbedding read_rotary(JsonReader& config, std::string_view model_type, dou
     rotary.share = config.positive("rotary_pct", 0.25);
   }
   read_share(config, "", partial, rotary, refused);
+  refuse_two(config, refused);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.has(key)) continue;
     const nlohmann::json& json = config.json()[key];

@@ -200,6 +200,14 @@ TEST_CASE("a key of config.json that is not computed is refused with its value",
   has(refused(test::small_llama_with(
           "llama", R"("rope_parameters": {"rope_type": "default", "mrope_section": [1]})")),
       "rope_parameters.mrope_section is given, but is not computed");
+  const std::string two = R"("rope_scaling": {"type": "linear", "factor": 2.0}, )";
+  has(refused(
+          test::small_llama_with("llama", two + R"("rope_parameters": {"rope_type": "default"})")),
+      "rope_scaling and rope_parameters are both given and differ");
+  const std::string alike = R"({"rope_type": "linear", "factor": 2.0, "rope_theta": 100.0})";
+  CHECK(LanguageModel::create(
+            test::small_llama_with("llama", two + R"("rope_parameters": )" + alike), {.threads = 1})
+            .ok());
   has(refused(test::small_llama_with("llama", R"("partial_rotary_factor": 0.5)")),
       "partial_rotary_factor is 0.5, computed are: 1, 1.0");
   has(refused(test::small_llama_with("qwen2", R"("qk_norm": true)")), "qk_norm is true");
