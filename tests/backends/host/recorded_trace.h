@@ -34,18 +34,15 @@ class RecordedTrace : public TraceSink {
 
   std::vector<std::string> order;  // what does not depend on time, in the order of the calls
   std::vector<std::string> peaks;
-  std::vector<StreamRole> roles;  // of streams
   std::map<std::int32_t, OpRow> ops;
-  std::map<std::int32_t, std::vector<std::int32_t>> after_of;  // by op
-  std::map<std::int32_t, std::map<Rank, Span>> spans_of;       // by op
-  std::map<std::int32_t, std::map<Rank, Time>> kernels;        // by op
+  std::map<std::int32_t, std::map<Rank, Span>> spans_of;  // by op
+  std::map<std::int32_t, std::map<Rank, Time>> kernels;   // by op
   std::map<Rank, std::vector<MemorySample>> memory_of;
   std::vector<std::vector<Step>> steps;  // by rank
   std::vector<std::string> diagnostics;
 
   void begin(const TraceRun&) override {}
   void stream(const TraceStream& s) override {
-    roles.push_back(s.role);
     order.push_back(fmt::format("stream {} {} {}", s.id, s.name, static_cast<int>(s.role)));
   }
   void communicator(const TraceCommunicator& c) override {
@@ -58,7 +55,6 @@ class RecordedTrace : public TraceSink {
   }
   void op(const TraceOp& o) override {
     ops[o.id] = {o.kind, o.stream, o.communicator, o.step, std::string(o.algorithm)};
-    after_of[o.id].assign(o.after.begin(), o.after.end());
     order.push_back(fmt::format(
         "op {} {} stream {} communicator {} step {}.{} {} {} unit '{}' module '{}' '{}' bytes {} "
         "dtype {} flops {} after {}",

@@ -7,7 +7,6 @@
 
 #include "tests/backends/host/recorded_trace.h"
 #include "tests/backends/host/training_run.h"
-#include "tests/tracing/blocking_chains.h"
 
 namespace tessera::test {
 
@@ -56,25 +55,6 @@ inline void check_times(const RecordedTrace& trace, Rank ranks, int steps = trai
       CHECK(step[r].blocking >= 0);
       CHECK(step[r].compute + step[r].blocking <= step[r].end - step[r].begin);
     }
-  }
-}
-
-/// Of what the streams waited for, the ends of collectives say how long compute was blocked.
-inline void check_blocking(const RecordedTrace& trace, Rank ranks) {
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    BlockingChains chains;
-    for (const auto& [id, op] : trace.ops) {
-      const auto found = trace.spans_of.at(id).find(rank);
-      if (found == trace.spans_of.at(id).end()) continue;
-      chains.add(id, op.stream, trace.roles.at(static_cast<std::size_t>(op.stream)),
-                 found->second.begin, found->second.end, trace.after_of.at(id));
-    }
-    Time blocking = 0;
-    for (const auto& step : trace.steps) blocking += step[static_cast<std::size_t>(rank)].blocking;
-    INFO("rank " << rank);
-    CHECK(blocking == chains.blocking());
-    CHECK((ranks == 1 || blocking > 0));
-    CHECK(blocking < chains.paused());
   }
 }
 

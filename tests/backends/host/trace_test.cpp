@@ -32,7 +32,6 @@ TEST_CASE("what a real run submits is in its trace as in the simulator's", "[hos
     CHECK(real.steps.size() == simulated.steps.size());
     CHECK(real.diagnostics.empty());
     test::check_times(real, ranks);
-    test::check_blocking(real, ranks);
     test::check_memory(real, ranks);
   }
 }
