@@ -15,7 +15,7 @@ namespace {
 
 volatile std::sig_atomic_t came = 0;
 // A handler may look at any moment: a byte of zero in front means that there is nothing.
-std::array<char, PATH_MAX + 1> unfinished{};
+std::array<char, PATH_MAX + 1> half_written{};
 
 void on_signals(void (*handler)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
@@ -24,7 +24,7 @@ void on_signals(void (*handler)(int)) {
 }
 
 void remove_and_end(int signal) {
-  if (unfinished[0] != '\0') ::unlink(unfinished.data());
+  if (half_written[0] != '\0') ::unlink(half_written.data());
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -39,13 +39,13 @@ void note(int signal) {
 void stop_on_signals() { on_signals(note); }
 
 void remove_when_stopped(const std::string& path) {
-  unfinished[0] = '\0';
+  half_written[0] = '\0';
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (path.empty() || path.size() > PATH_MAX) return;
-  std::copy(path.begin() + 1, path.end(), unfinished.begin() + 1);
-  unfinished[path.size()] = '\0';
+  std::copy(path.begin() + 1, path.end(), half_written.begin() + 1);
+  half_written[path.size()] = '\0';
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  unfinished[0] = path[0];
+  half_written[0] = path[0];
   on_signals(remove_and_end);
 }
 

@@ -185,7 +185,7 @@ Status generate(const GenerateArguments& a) {
     tokens.push_back(next);
     TESSERA_TRY(prompt.show(tokens));
   }
-  return prompt.finish(tokens);
+  return prompt.finish();
 }
 
 }  // namespace

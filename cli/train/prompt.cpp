@@ -159,7 +159,7 @@ Status Prompt::show(const std::vector<std::int32_t>& tokens) {
   return {};
 }
 
-Status Prompt::finish(const std::vector<std::int32_t>& tokens) {
+Status Prompt::finish() {
   if (shows_ == Shows::text) TESSERA_TRY(show_text(true));
   fmt::print("\n");
   if (shows_ != Shows::text || readable_.size() == seen_) return {};

@@ -37,7 +37,7 @@ class Prompt {
   /// Prints what is not printed yet and can be: some characters need several tokens.
   Status show(const std::vector<std::int32_t>& tokens);
   /// Prints the rest, and warns of tokens that have no text.
-  Status finish(const std::vector<std::int32_t>& tokens);
+  Status finish();
   bool ends_with(std::int32_t token) const { return ends_.contains(token); }
 
  private:
