@@ -16,26 +16,35 @@ Status wrong(const std::string& what) { return {Code::corrupt, what}; }
 
 bool is_time(Time time) { return (time >= -time_max) & (time <= time_max); }
 
-// Columns one after the other, without a branch, as there may be millions of ranks and steps.
+std::uint64_t bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
+
+// The highest bit is set where `value` is below 0 or above `high`, which is 2^62 at most.
+std::uint64_t outside(std::uint64_t value, std::int64_t high) {
+  return value | (bits(high) - value);
+}
+
+// Columns one after the other, without a branch or a comparison, as there may be millions of ranks
+// and steps.
 bool all_possible(const storage::RankSteps& rows, std::size_t first, std::size_t last,
                   std::int64_t most) {
-  bool wrong = false;
+  std::uint64_t wrong = 0;
+  const Time* const begin = rows.begin.data();
+  const Time* const end = rows.end.data();
   for (std::size_t i = first; i < last; ++i) {
-    const Time begin = rows.begin[i], end = rows.end[i];
-    wrong |= !is_time(begin) | !is_time(end) | (begin > end);
+    const std::uint64_t from = bits(begin[i]), to = bits(end[i]);
+    wrong |= outside(from + bits(time_max), 2 * time_max) |
+             outside(to + bits(time_max), 2 * time_max) | outside(to - from, most);
   }
-  if (wrong) return false;
-  for (std::size_t i = first; i < last; ++i) wrong |= rows.end[i] - rows.begin[i] > most;
   for (const auto* column :
        {&rows.compute, &rows.communication, &rows.exposed, &rows.blocking, &rows.wait}) {
     const std::int64_t* const values = column->data();
-    for (std::size_t i = first; i < last; ++i) wrong |= (values[i] < 0) | (values[i] > most);
+    for (std::size_t i = first; i < last; ++i) wrong |= outside(bits(values[i]), most);
   }
   for (const auto* column : {&rows.peak_allocated, &rows.peak_reserved}) {
     const Bytes* const values = column->data();
-    for (std::size_t i = first; i < last; ++i) wrong |= values[i].value < 0;
+    for (std::size_t i = first; i < last; ++i) wrong |= bits(values[i].value);
   }
-  return !wrong;
+  return wrong >> 63 == 0;
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "analysis/late_gathers.h"
 #include "analysis/memory_growth.h"
@@ -257,16 +259,36 @@ bool is_choice(FindingKind kind) {
 
 }  // namespace
 
+std::vector<Finding> shown_by(const Trace& trace, const MetricTable& table) {
+  std::vector<Finding> out;
+  for (const TimeClaim& claim : claims) {
+    if (claim.metric == table.metric()) add_slow(trace, claim, table, out);
+  }
+  if (table.metric() == Metric::peak_memory) add_memory(table, out);
+  return out;
+}
+
 Result<std::vector<Finding>> findings_of(const Trace& trace) {
+  ShownFindings shown;
+  if (trace.step_count() > 0 && trace.rank_count() > 0) {
+    TESSERA_ASSIGN(const std::vector<MetricTable> tables, tables_of(trace, finding_metrics));
+    for (std::size_t k = 0; k < tables.size(); ++k) shown[k] = shown_by(trace, tables[k]);
+  }
+  return findings_of(trace, std::move(shown));
+}
+
+Result<std::vector<Finding>> findings_of(const Trace& trace, ShownFindings shown) {
   std::vector<Finding> out;
   add_failures(trace, out);
+  const auto take = [&](std::vector<Finding>& from) {
+    std::move(from.begin(), from.end(), std::back_inserter(out));
+  };
+  auto& [compute, transfer, memory] = shown;
+  take(compute);
+  take(transfer);
   if (trace.step_count() > 0 && trace.rank_count() > 0) {
-    TESSERA_ASSIGN(
-        const std::vector<MetricTable> tables,
-        tables_of(trace, std::array{claims[0].metric, claims[1].metric, Metric::peak_memory}));
-    for (std::size_t k = 0; k < std::size(claims); ++k) add_slow(trace, claims[k], tables[k], out);
     TESSERA_TRY(add_late_gathers(trace, median_step(trace), out));
-    add_memory(tables.back(), out);
+    take(memory);
     TESSERA_TRY(add_fragmentation(trace, out));
     add_exposed(trace, out);
     add_idle(trace, out);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -114,10 +115,22 @@ std::optional<Growth> growth_of(Peaks peaks) {
   return best;
 }
 
+/// Nothing grows by more than the lowest and the highest of all ranks and steps are apart.
+bool hardly_moves(const MetricTable& table, std::int32_t first) {
+  std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = 0;
+  for (std::int32_t step = first; step < table.steps(); ++step) {
+    low = std::min(low, table.range(step).low);
+    high = std::max(high, table.range(step).high);
+  }
+  const auto least = static_cast<double>(std::max<std::int64_t>(1, low));
+  return low <= high && static_cast<double>(high - low) < growth_share_min * least;
+}
+
 }  // namespace
 
 void add_growth(const MetricTable& table, std::vector<Finding>& out) {
   const std::int32_t first = first_steady(0, table.steps());
+  if (hardly_moves(table, first)) return;
   std::vector<Rank> growing;
   Growth most;
   table.for_each_rank([&](Rank rank, Peaks peaks) {

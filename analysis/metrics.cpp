@@ -173,15 +173,15 @@ Result<std::vector<MetricTable>> tables_of(const Trace& trace, std::span<const M
 Spread spread_of(const MetricTable& table, std::int32_t step) {
   TESSERA_ASSERT(0 <= step && step < table.steps() && table.ranks() > 0,
                  "a step that is in the table");
+  const std::vector<std::int64_t> values = table.step(step);
   // Of equals one that is known.
   const auto rank_of = [&](std::int64_t value) {
-    Rank first = -1;
-    for (Rank rank = 0; rank < table.ranks(); ++rank) {
-      if (table.at(step, rank) != value) continue;
-      if (table.known(step, rank)) return rank;
-      if (first < 0) first = rank;
-    }
-    return first;
+    const auto next = [&](auto from) { return std::find(from, values.end(), value); };
+    const auto first = next(values.begin());
+    auto found = first;
+    const auto rank = [&](auto at) { return static_cast<Rank>(at - values.begin()); };
+    while (found != values.end() && !table.known(step, rank(found))) found = next(found + 1);
+    return rank(found == values.end() ? first : found);
   };
   const MetricRange& range = table.range(step);
   return {range.low, range.median, range.high, rank_of(range.low), rank_of(range.high)};

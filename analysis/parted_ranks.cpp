@@ -52,12 +52,25 @@ bool in_steps(const MetricTable& table, const std::vector<RankMean>& ranks, std:
   return higher >= steps_share_min * (table.steps() - first);
 }
 
+/// Means of ranks cannot be further apart than the lowest and the highest of each step are.
+bool all_close(const MetricTable& table, std::int32_t first) {
+  double apart = 0, low = 0;
+  for (std::int32_t step = first; step < table.steps(); ++step) {
+    const MetricRange& range = table.range(step);
+    apart += static_cast<double>(range.high) - static_cast<double>(range.low);
+    low += static_cast<double>(range.low);
+  }
+  constexpr double rounding = 1e-6;
+  return apart < (1 - rounding) * gap_min * low;
+}
+
 }  // namespace
 
 std::optional<PartedRanks> parted_ranks(const MetricTable& table) {
   constexpr std::int32_t ranks_min = 4;
   if (table.ranks() < ranks_min || table.steps() < 1) return std::nullopt;
   const std::int32_t first = first_steady(0, table.steps());
+  if (all_close(table, first)) return std::nullopt;
   std::vector<RankMean> ranks;
   table.for_each_rank([&](Rank rank, std::span<const std::int64_t> values) {
     double sum = 0;

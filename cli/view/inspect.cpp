@@ -115,10 +115,13 @@ Status run_inspect(const InspectArguments& arguments) {
     return options.panel == panel || options.beside == panel || options.below == panel;
   };
   if (compared && !arguments.screenshot.empty() && !shown("compare")) {
+    const std::string other = arguments.against.empty()
+                                  ? fmt::format("the second trace of \"{}\"", arguments.trace)
+                                  : "--against";
     return Status(Code::invalid_argument,
-                  fmt::format("--against changes nothing in a picture of --panel {}: give --panel "
-                              "compare or leave one of them out",
-                              options.panel));
+                  fmt::format("{} changes nothing in a picture of --panel {}: give --panel compare "
+                              "or leave one of them out",
+                              other, options.panel));
   }
   if (!arguments.query.empty() && !arguments.screenshot.empty() && !shown("query")) {
     return Status(Code::invalid_argument,
@@ -211,8 +214,9 @@ void add_inspect(CLI::App& app, int& exit_code) {
       ->add_option("--screenshot", arguments->screenshot,
                    "Write this PNG file instead of opening a window; needs no display")
       ->group("Output");
-  command->callback([arguments, &exit_code] {
-    const Status status = run_inspect(*arguments);
+  command->callback([arguments, command, &exit_code] {
+    Status status = check_not_empty(*command);
+    if (status.ok()) status = run_inspect(*arguments);
     if (!status.ok()) exit_code = complain(status);
   });
 }

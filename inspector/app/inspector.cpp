@@ -58,6 +58,7 @@ Status screenshot(const InspectOptions& options, const std::string& png_path) {
   if (App* const app = shell->app()) {
     TESSERA_TRY(app->model().await_check());
     if (app->model().against() != nullptr) TESSERA_TRY(app->model().against()->await_check());
+    TESSERA_TRY(app->state().answered);
   }
   return write_png(screen.frame([&](Surface& ui) { shell->draw(ui); }), png_path);
 }

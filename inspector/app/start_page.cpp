@@ -52,13 +52,21 @@ void draw_line(const Surface& ui, const std::string& key, const std::string& mea
   ImGui::Dummy({1, tall + ui.theme.px(2)});
 }
 
-void draw_keys(const Surface& ui) {
-  heading(ui, "Keys");
+using KeyLine = std::pair<std::string, std::string>;
+
+std::vector<KeyLine> key_lines() {
+  std::vector<KeyLine> lines;
   for (const PanelRow& row : panel_rows()) {
-    if (row.key != 0) draw_line(ui, std::string(1, row.key), row.tab);
+    if (row.key != 0) lines.emplace_back(std::string(1, row.key), row.tab);
   }
-  for (const Command& command : commands()) draw_line(ui, keys_text(command), command.title);
-  for (const MouseHabit& habit : mouse_habits()) draw_line(ui, habit.gesture, habit.meaning);
+  for (const Command& command : commands()) lines.emplace_back(keys_text(command), command.title);
+  for (const MouseHabit& habit : mouse_habits()) lines.emplace_back(habit.gesture, habit.meaning);
+  return lines;
+}
+
+void draw_keys(const Surface& ui, const char* title, std::span<const KeyLine> lines) {
+  heading(ui, title);
+  for (const auto& [keys, meaning] : lines) draw_line(ui, keys, meaning);
 }
 
 }  // namespace
@@ -162,7 +170,17 @@ std::optional<Wanted> StartPage::draw(Surface& ui, const RecentFiles& recent,
                                       const std::string& problem, bool back) {
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const float pad = std::min(ui.theme.px(page_pad), screen.x / 16);
-  const float width = std::min(screen.x - 2 * pad, ui.theme.px(page_width));
+  const float gap = ui.theme.px(40), high = screen.y - 2 * pad;
+  const float page = std::min(screen.x - 2 * pad, ui.theme.px(page_width));
+  const bool beside = page >= ui.theme.px(two_columns_from);
+  const float left = beside ? std::floor(page * 0.62F) : page;
+  const float right = page - left - gap;
+  // Keys are two columns where one is not high enough and there is room for both.
+  const std::vector<KeyLine> keys = key_lines();
+  const float line = ui.fonts.body->FontSize + ui.theme.px(2) + ImGui::GetStyle().ItemSpacing.y;
+  const bool halves = beside && line * static_cast<float>(keys.size() + 1) > high &&
+                      screen.x - 2 * pad >= page + gap + right;
+  const float width = halves ? page + gap + right : page;
   std::optional<Wanted> wanted;
   const auto take = [&](std::optional<Wanted> from) {
     if (from) wanted = std::move(from);
@@ -178,10 +196,7 @@ std::optional<Wanted> StartPage::draw(Surface& ui, const RecentFiles& recent,
   ImGui::SetCursorPos({std::floor((screen.x - width) / 2), pad});
   ImGui::BeginGroup();
   // A child as high as its content: the page scrolls as a whole.
-  const bool beside = width >= ui.theme.px(two_columns_from);
-  const float left = beside ? std::floor(width * 0.62F) : width;
-  const float gap = ui.theme.px(40);
-  ImGui::BeginChild("left", {left, screen.y - 2 * pad}, false);
+  ImGui::BeginChild("left", {left, high}, false);
   ImGui::PushFont(ui.fonts.title);
   ImGui::TextUnformatted("Tessera inspector");
   ImGui::PopFont();
@@ -189,14 +204,18 @@ std::optional<Wanted> StartPage::draw(Surface& ui, const RecentFiles& recent,
   take(draw_entry(ui, problem));
   take(draw_recent(ui, recent));
   take(draw_examples(ui));
-  if (!beside) draw_keys(ui);
+  if (!beside) draw_keys(ui, "Keys", keys);
   ImGui::EndChild();
-  if (beside) {
+  const std::span<const KeyLine> all(keys);
+  const std::size_t first = halves ? (all.size() + 1) / 2 : all.size();
+  const auto column = [&](const char* name, const char* title, std::span<const KeyLine> lines) {
     ImGui::SameLine(0, gap);
-    ImGui::BeginChild("right", {width - left - gap, screen.y - 2 * pad}, false);
-    draw_keys(ui);
+    ImGui::BeginChild(name, {right, high}, false);
+    draw_keys(ui, title, lines);
     ImGui::EndChild();
-  }
+  };
+  if (beside) column("keys", "Keys", all.first(first));
+  if (halves) column("more keys", " ", all.subspan(first));
   ImGui::EndGroup();
   ImGui::End();
   ImGui::PopStyleColor();

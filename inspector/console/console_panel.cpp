@@ -102,6 +102,7 @@ void ConsolePanel::take_answer(const Surface& ui, ViewState& state) {
   state.busy |= job_->running();
   if (!answer) return;
   answer_ = std::move(*answer);
+  state.answered = answer_.status;
   ++answers_;
   leads_ = !answer_.rows.empty() && place_of(answer_.names, answer_.rows.front()).any();
 }

@@ -15,6 +15,7 @@ namespace tessera::inspector {
 namespace {
 
 constexpr float part_pad = 12;
+constexpr float fade_px = 28;
 constexpr float small_cell = 24;    // px of a rank in the grid that stays below
 constexpr float least_facts = 290;  // px of what is said above it
 
@@ -38,11 +39,20 @@ void subtitle(const Surface& ui, const std::string& text) {
 }
 
 void rule(const Surface& ui) {
-  ImGui::Dummy({0, ui.theme.px(5)});
+  ImGui::Dummy({0, ui.theme.px(2)});
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ImGui::GetContentRegionAvail().x, at.y + 1},
                                             ui.theme.line);
-  ImGui::Dummy({0, ui.theme.px(8)});
+  ImGui::Dummy({0, ui.theme.px(5)});
+}
+
+// A row that is cut fades out, so that it says that there is more.
+void fade_out(const Surface& ui, const Box& box) {
+  if (ImGui::GetScrollMaxY() - ImGui::GetScrollY() < 1) return;
+  const Colour none = with_alpha(ui.theme.panel, 0);
+  ImGui::GetWindowDrawList()->AddRectFilledMultiColor({box.min.x, box.max.y - ui.theme.px(fade_px)},
+                                                      box.max, none, none, ui.theme.panel,
+                                                      ui.theme.panel);
 }
 
 void collective_fields(const Surface& ui, TraceModel& model, ViewState& state,
@@ -144,6 +154,7 @@ void draw_part(const Surface& ui, const char* name, const Box& box, Draw draw) {
   ImGui::BeginChild(name, {box.width(), std::max(box.height(), 1.0F)}, false,
                     ImGuiWindowFlags_AlwaysUseWindowPadding);
   draw();
+  fade_out(ui, box);
   ImGui::EndChild();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/analysis/findings.h"
 #include "tessera/analysis/metrics.h"
 
 namespace tessera::inspector {
@@ -29,6 +30,8 @@ class RankMetrics {
   const analysis::MetricFigures* figures(analysis::Metric metric);
   /// Ranks that stand out in it, likewise.
   const std::vector<analysis::Outlier>* outliers(analysis::Metric metric);
+  /// What metrics show of faults; none: not yet. Fails: as `Trace::step_rows`.
+  std::optional<Result<analysis::ShownFindings>> shown_findings();
   /// The metric that an overview shows first, likewise.
   std::optional<analysis::Metric> telling();
   /// One step of a metric, coloured by all steps as soon as they are known, before by itself;
@@ -44,6 +47,7 @@ class RankMetrics {
   struct Known {
     std::shared_ptr<const analysis::MetricFigures> figures;
     std::optional<std::vector<analysis::Outlier>> outliers;
+    std::vector<analysis::Finding> findings;  // that it shows; with outliers
     bool failed = false;
     std::int64_t used = 0;
   };
@@ -51,18 +55,20 @@ class RankMetrics {
     analysis::Metric metric{};
     std::shared_ptr<const analysis::MetricFigures> figures;
     std::optional<std::vector<analysis::Outlier>> outliers;
+    std::vector<analysis::Finding> findings;
   };
   Known& known(analysis::Metric metric) { return known_[static_cast<std::size_t>(metric)]; }
   Result<std::optional<analysis::MetricTable>> table_of_step(
       analysis::Metric metric, std::int32_t step, const analysis::MetricFigures* all) const;
   bool waits() const { return patient_ || trace_.holds_steps(); }
-  /// What a job finds out where `metric` is asked for: that first.
-  std::vector<analysis::Metric> sought_with(analysis::Metric metric, bool wants_outliers);
+  /// What a job finds out where `wanted` are asked for: those first.
+  std::vector<analysis::Metric> sought_with(std::vector<analysis::Metric> wanted,
+                                            bool wants_outliers);
   /// Adds what `found` lacks.
   static Result<std::vector<Found>> seek(const analysis::Trace& trace, std::vector<Found> found,
                                          bool wants_outliers);
-  /// Has the thread look for the metric, or its outliers; once at a time.
-  void look(analysis::Metric metric, bool outliers);
+  /// Has the thread look for metrics, or their outliers; once at a time.
+  void look(std::vector<analysis::Metric> wanted, bool outliers);
   void take();
   void evict();
   void fail(const Status& status);
@@ -72,6 +78,7 @@ class RankMetrics {
   std::array<Known, analysis::metric_count> known_;
   std::int64_t clock_ = 0;  // of use
   std::optional<std::string> problem_;
+  Status failure_;                        // why some have failed
   std::vector<analysis::Metric> sought_;  // by the thread
   std::future<Result<std::vector<Found>>> job_;
   // The latest step that was asked for.

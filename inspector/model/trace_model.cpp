@@ -180,9 +180,14 @@ const Result<std::vector<analysis::Finding>>* TraceModel::findings() {
   constexpr std::chrono::seconds now{0};
   if (findings_) return &*findings_;
   if (!finding_.valid()) {
+    auto shown = metrics_.shown_findings();
+    if (!shown) return nullptr;
+    if (!shown->ok()) return &findings_.emplace(shown->status());
     const bool here = patient_ || holds_steps();
     finding_ = std::async(here ? std::launch::deferred : std::launch::async,
-                          [this] { return analysis::findings_of(*this); });
+                          [this, shown = std::move(*shown).value()]() mutable {
+                            return analysis::findings_of(*this, std::move(shown));
+                          });
     if (here) finding_.wait();
   }
   if (finding_.wait_for(now) == std::future_status::timeout) return nullptr;

@@ -45,6 +45,7 @@ struct ViewState {
   std::string search;                      // words of operations that N looks for
   std::set<Rank> pinned;                   // ranks whose rows stay on top
   std::string sql;                         // what Query asks first; "": a question of its own
+  Status answered;                         // why Query's last question has no answer
   std::bitset<memory_class_count> classes_in_view;  // of the device's memory, as it was drawn
   bool busy = false;                                // something goes on without input: draw again
   bool show_help = false;

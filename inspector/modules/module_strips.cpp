@@ -22,7 +22,7 @@ constexpr Place places[bands] = {{0.12F, 0.54F}, {0.58F, 0.76F}, {0.80F, 0.92F}}
 void ModuleStrips::begin(const ViewState& state, std::size_t strips, const TimeStretch& stretch) {
   from_ = state.time.from();
   per_px_ = state.time.ns_per_px(stretch.width);
-  width_ = std::clamp(static_cast<int>(stretch.width), 1, 8192);
+  width_ = std::clamp(static_cast<int>(stretch.width), 1, 16384);
   cells_.assign(strips * bands * static_cast<std::size_t>(width_), {});
   seen_ = {};
   seen_gathered_ = false;

@@ -216,9 +216,10 @@ float PathPanel::draw_rows(Surface& ui, TraceModel& model, ViewState& state,
     cells(row.what, format_time(row.on_path),
           format_percent(static_cast<double>(row.on_path) / step), gain, ui.fonts.body, theme.text);
     if (numbers > 1) {
-      const auto length =
-          static_cast<float>(static_cast<double>(row.gain) / (step * analysis::shortened_by)) *
-          (number - pad);
+      const auto share =
+          static_cast<float>(static_cast<double>(row.gain) / (step * analysis::shortened_by));
+      const float least = row.gain > 0 ? theme.px(1) : 0;  // a stroke, as what is there shows
+      const float length = std::max(share * (number - pad), least);
       const float left = gain_at - 2 * number + pad;
       draw->AddRectFilled({left, y + theme.px(8)}, {left + length, y + line - theme.px(8)},
                           theme.accent, theme.px(2));

@@ -83,10 +83,12 @@ void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures,
     return std::floor(plot.min.x +
                       plot.width() * static_cast<float>(step) / static_cast<float>(steps));
   };
+  // As the cells of the map above, as far as they are wide enough.
+  const float apart = steps <= 40 && plot.width() > 6 * static_cast<float>(steps) ? 2 : 0;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   for (int step = 0; step < steps; ++step) {
     Spread s = figures.spreads[static_cast<std::size_t>(step)];
-    const float x0 = x_of(step);
+    const float x0 = x_of(step) + (step > 0 ? apart : 0);
     // Steps of one pixel are one mark: from the lowest to the highest of them.
     for (; step + 1 < steps && x_of(step + 2) <= x0 + 1; ++step) {
       const Spread& next = figures.spreads[static_cast<std::size_t>(step) + 1];
@@ -94,7 +96,7 @@ void draw_step_spread(const Surface& ui, const analysis::MetricFigures& figures,
       s.median = std::max(s.median, next.median);
       s.high = std::max(s.high, next.high);
     }
-    const float x1 = x_of(step + 1) - (steps <= 40 ? 2 : 0);
+    const float x1 = x_of(step + 1);
     // An area says how much something is, which it only does from zero.
     if (axis.from_zero()) {
       draw->AddRectFilled({x0, y_of(s.median)}, {x1, plot.max.y}, theme.raised);

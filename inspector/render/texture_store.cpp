@@ -8,8 +8,8 @@
 namespace tessera::inspector {
 
 void check_texture(const Texture& texture) {
-  TESSERA_ASSERT(texture.width >= 1 && texture.width <= 8192, "a texture is 1..8192 px wide");
-  TESSERA_ASSERT(texture.height >= 1 && texture.height <= 8192, "a texture is 1..8192 px high");
+  TESSERA_ASSERT(texture.width >= 1 && texture.width <= 16384, "a texture is 1..16384 px wide");
+  TESSERA_ASSERT(texture.height >= 1 && texture.height <= 16384, "a texture is 1..16384 px high");
   TESSERA_ASSERT(texture.pixels.size() == static_cast<std::size_t>(texture.width) * texture.height,
                  "a texture has width * height pixels");
 }

@@ -38,7 +38,7 @@ class TextureStore {
   TextureStore& operator=(const TextureStore&) = delete;
   virtual ~TextureStore() = default;
 
-  /// REQUIRES: 1 <= width, height <= 8192 and width * height pixels.
+  /// REQUIRES: 1 <= width, height <= 16384 and width * height pixels.
   virtual ImTextureID create(Texture texture) = 0;
   /// Replaces the picture behind `id`; the size may change. Not between drawing it and the end of
   /// the frame. REQUIRES: `id` from this store, and as for create().

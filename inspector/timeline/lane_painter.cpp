@@ -197,11 +197,18 @@ void LanePainter::add_label(const Lane& lane, std::size_t index, float x0, float
   const std::string text = bar_text(model_->run(), model_->op(spans.op[index]), room);
   if (text.empty()) return;
   const float y = lane.y + (lane.height - ImGui::GetFontSize()) / 2;
-  labels_.push_back({{std::floor(x0 + pad), std::floor(y)}, text_on(bar), text});
+  labels_.push_back({{std::floor(x0 + pad), std::floor(y)}, bar, text});
 }
 
+// On a ground of the bar's colour: what crosses the bar passes behind the words.
 void LanePainter::draw_labels() {
-  for (const Label& label : labels_) draw_text(ui_->fonts.small, label.at, label.ink, label.words);
+  const float pad = ui_->theme.px(2);
+  ImFont* const font = ui_->fonts.small;
+  for (const auto& [at, bar, words] : labels_) {
+    draw_->AddRectFilled({at.x - pad, at.y},
+                         {at.x + text_width(font, words) + pad, at.y + font->FontSize}, bar);
+    draw_text(font, at, text_on(bar), words);
+  }
 }
 
 void LanePainter::draw_bar(const Lane& lane, std::size_t index) {

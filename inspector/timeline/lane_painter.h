@@ -43,7 +43,7 @@ class LanePainter {
   };
   struct Label {
     ImVec2 at;
-    Colour ink;
+    Colour bar;
     std::string words;
   };
   const SpanPyramid* pyramid_of(Rank rank, std::int32_t stream);

@@ -47,11 +47,12 @@ class StepStrip {
       const float x1 = x_of(model_.step_range(static_cast<std::int32_t>(last)).second) - 1;
       draw->AddRectFilled({x0, box_.min.y}, {std::max(x1, x0 + 1), box_.max.y}, ui_.theme.raised);
     }
-    draw_labels(steps, apart);
   }
 
- private:
-  void draw_labels(std::int64_t steps, double apart) const {
+  void draw_labels() const {
+    const std::int64_t steps = model_.step_count();
+    if (steps == 0) return;
+    const double apart = static_cast<double>(box_.width()) / static_cast<double>(steps);
     const float pad = ui_.theme.px(6);
     const float widest = text_width(ui_.fonts.small, fmt::format("step {}", steps)) + 2 * pad;
     const std::int64_t every = every_nth(apart, widest);
@@ -67,6 +68,7 @@ class StepStrip {
     }
   }
 
+ private:
   const Surface& ui_;
   const TraceModel& model_;
   Box box_;
@@ -92,6 +94,7 @@ void draw_minimap(const Surface& ui, const TraceModel& model, ViewState& state, 
   const float v1 = std::max(strip.x_of(state.time.to()), v0 + 2);
   draw->AddRectFilled({v0, map.min.y}, {v1, map.max.y}, with_alpha(theme.accent, 46));
   draw->AddRect({v0, map.min.y}, {v1, map.max.y}, theme.accent);
+  strip.draw_labels();  // over the edges of what is in view
   state.place("timeline/minimap", map.min, map.max);
   const ImGuiIO& io = ImGui::GetIO();
   if (!map.contains(io.MouseClickedPos[0]) || !ImGui::IsMouseDown(0)) return;

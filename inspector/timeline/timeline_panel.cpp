@@ -309,7 +309,9 @@ void TimelinePanel::scroll_to_rank(const Surface& ui, TraceModel& model, ViewSta
     const float wanted = row.y + scroll_ - rows.min.y - (rows.height() - row.height) / 2;
     scroll_ = std::floor(wanted / other) * other;
   }
-  state.scroll_to_rank = false;
+  // The legend below takes its room a frame later.
+  state.scroll_to_rank = rows.height() != scrolled_height_;
+  scrolled_height_ = rows.height();
   draw_scrollbar(ui, rows);
   lay_out(ui, model, state, rows);
 }

@@ -50,7 +50,8 @@ class TimelinePanel {
   bool zooms_ = false;  // the middle button is down, for a range
   bool path_drawn_ = false;
   float scroll_ = 0;
-  float pinned_ = 0;  // where pinned rows end
+  float scrolled_height_ = 0;  // of the rows when the opened rank was brought into view
+  float pinned_ = 0;           // where pinned rows end
   float content_height_ = 0;
 };
 

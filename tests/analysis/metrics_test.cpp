@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "tessera/analysis/median.h"
 #include "tests/random.h"
 
 namespace tessera::analysis {
@@ -22,6 +23,14 @@ std::vector<std::int64_t> noise(std::uint64_t seed, int count) {
   test::Random random(seed);
   std::vector<std::int64_t> values;
   for (int k = 0; k < count; ++k) values.push_back(1000 + random.below(5));
+  return values;
+}
+
+// Uniform within +-5 % of 1 ms, as jitter of a simulation.
+std::vector<std::int64_t> jittered(std::uint64_t seed, int count) {
+  test::Random random(seed);
+  std::vector<std::int64_t> values;
+  for (int k = 0; k < count; ++k) values.push_back(950'000 + random.below(100'001));
   return values;
 }
 
@@ -47,6 +56,44 @@ TEST_CASE("ranks that stand out are grouped with their steps", "[analysis][ranks
   CHECK(odd[1].excess == Approx(0.19).margin(0.01));
 }
 
+TEST_CASE("the middle of a step of very many ranks is the median of them all",
+          "[analysis][ranks]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed=" << seed);
+    test::Random random(seed);
+    const int ranks = static_cast<int>(1000 + random.below(200));
+    const std::int64_t apart = std::int64_t{1} << random.below(34);
+    std::vector<std::int64_t> values;
+    for (int k = 0; k < ranks; ++k) {
+      const bool usual = random.chance(static_cast<int>(seed % 100));
+      values.push_back(usual ? 5'000 : random.below(apart));
+    }
+    const MetricTable made = table(ranks, 1, values);
+    CHECK(made.range(0).median == median(values));
+    CHECK(made.step(0) == values);
+  }
+}
+
+TEST_CASE("what stands out does not depend on which ranks are beside it", "[analysis][ranks]") {
+  for (const int ranks : {15, 16, 17, 33, 40}) {
+    for (const std::int64_t far : {std::int64_t{0}, std::int64_t{1} << 40}) {  // wide or narrow
+      const int odd = ranks - 1;
+      auto values = jittered(static_cast<std::uint64_t>(ranks), ranks * 200);
+      for (int step = 50; step < 150; ++step) {
+        auto& value = values[static_cast<std::size_t>(step * ranks + odd)];
+        value = value * 120 / 100;
+      }
+      values[static_cast<std::size_t>(7 * ranks)] += far;
+      const auto found = outliers(table(ranks, 200, values));
+      INFO(ranks << " ranks, " << found.size() << " found");
+      REQUIRE(found.size() == (far == 0 ? 1 : 2));
+      CHECK(found.back().first_rank == odd);
+      CHECK(found.back().excess == Approx(0.2).margin(0.02));
+      if (far > 0) CHECK(found.front().first_rank == 0);
+    }
+  }
+}
+
 TEST_CASE("the rank that waits least, for which all others wait, stands out", "[analysis][ranks]") {
   auto values = noise(8, 64 * 3);
   for (int step = 0; step < 3; ++step) values[static_cast<std::size_t>(step * 64 + 21)] = 0;
@@ -59,14 +106,6 @@ TEST_CASE("the rank that waits least, for which all others wait, stands out", "[
 
 TEST_CASE("noise is no outlier", "[analysis][ranks]") {
   CHECK(outliers(table(512, 2, noise(7, 1024))).empty());
-}
-
-// Uniform within +-5 % of 1 ms, as jitter of a simulation.
-std::vector<std::int64_t> jittered(std::uint64_t seed, int count) {
-  test::Random random(seed);
-  std::vector<std::int64_t> values;
-  for (int k = 0; k < count; ++k) values.push_back(950'000 + random.below(100'001));
-  return values;
 }
 
 TEST_CASE("thousands of jittered steps of like ranks have no outlier", "[analysis][ranks]") {

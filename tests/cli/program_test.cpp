@@ -270,6 +270,27 @@ TEST_CASE("inspect writes a picture without a display", "[cli]") {
   CHECK(run.exit_code == 0);
   CHECK(file_text("tiny.png").starts_with("\x89PNG"));
 }
+
+TEST_CASE("a picture that would not be what was asked for is refused", "[cli]") {
+  REQUIRE(run_tessera("simulate " + tiny + " -q -o tiny.tessera").exit_code == 0);
+  const ProgramRun failing =
+      run_tessera("inspect tiny.tessera --screenshot q.png --query 'SELECT missing FROM span'");
+  CHECK(failing.exit_code == 2);
+  CHECK(failing.messages == "tessera: The query fails: no such column: missing.\n");
+  for (const std::string flag : {"--screenshot", "--query", "--size", "--time", "--against"}) {
+    const ProgramRun empty = run_tessera("inspect tiny.tessera " + flag + " ''");
+    INFO(flag << ": " << empty.messages);
+    CHECK(empty.exit_code == 2);
+    CHECK(empty.messages.find(flag) != std::string::npos);
+    CHECK(empty.messages.find("is given nothing") != std::string::npos);
+  }
+  std::ofstream(run_folder() + "both.json")
+      << run_tessera("compare tiny.tessera tiny.tessera --json").output;
+  CHECK(run_tessera("inspect both.json --panel model --screenshot q.png").messages ==
+        "tessera: the second trace of \"both.json\" changes nothing in a picture of --panel model: "
+        "give --panel compare or leave one of them out\n");
+  CHECK(file_text("q.png").empty());
+}
 #endif
 
 }  // namespace tessera::test

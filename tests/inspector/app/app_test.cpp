@@ -317,6 +317,27 @@ TEST_CASE("a frame stays within its budget of vertices", "[inspector][app]") {
   CHECK(session.screen.vertex_count() < 100'000);
 }
 
+TEST_CASE("pictures as wide and as high as can be are drawn", "[inspector][app]") {
+  for (const char* panel : {"all", "overview", "model"}) {
+    for (const auto& [width, height] : {std::pair(16384, 150), std::pair(200, 16384)}) {
+      Session session({.panel = panel}, width, height);
+      CHECK(session.screen.vertex_count() > 0);
+    }
+  }
+}
+
+TEST_CASE("the rows above the opened one are whole", "[inspector][app]") {
+  Session session;
+  const Box rows = session.state().widgets.at("timeline/rows");
+  for (Rank rank = 0; rank < 8; ++rank) {
+    const Box row = session.state().widgets.at("timeline/rank/" + std::to_string(rank));
+    if (row.max.y <= rows.min.y) continue;  // out of view
+    INFO("rank " << rank);
+    CHECK(row.min.y >= rows.min.y);
+    CHECK(row.max.y <= rows.max.y);
+  }
+}
+
 TEST_CASE("options that cannot be are refused with a reason", "[inspector][app]") {
   auto message = [](InspectOptions options) {
     options.path = bundled_trace;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions in SQL: answered beside the frames, and their rows lead to the timeline.
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -8,6 +9,7 @@
 #include "inspector/console/row_place.h"
 #include "tests/inspector/app/session.h"
 #include "tests/inspector/golden.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera::inspector {
 namespace {
@@ -124,6 +126,17 @@ TEST_CASE(
   CHECK(far.state().fields.at("query") == "⚠ No operations of rank 99 were recorded.");
   Session large({.scale = 2.0F, .panel = "query"}, 1920, 1080);
   check_golden(large.picture(), "app_query_2x");
+}
+
+TEST_CASE("a picture of a question that has no answer is refused", "[inspector][console]") {
+  const test::TemporaryFolder folder;
+  const std::string picture = folder.path() + "/query.png";
+  InspectOptions options{.path = bundled_trace, .width = 640, .height = 360, .panel = "query"};
+  options.query = "SELECT missing FROM span";
+  CHECK(screenshot(options, picture).message() == "The query fails: no such column: missing.");
+  CHECK_FALSE(std::filesystem::exists(picture));
+  options.query = "SELECT count(*) FROM span";
+  CHECK(screenshot(options, picture).ok());
 }
 
 TEST_CASE("letters that are written into a question are no commands", "[inspector][console]") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <span>
 
 #include "tests/random.h"
@@ -38,6 +39,37 @@ TEST_CASE("fewer ranks than pixels fill all of them", "[inspector][ranks]") {
   CHECK(cells.front() == figures.scale.at(1));
   CHECK(cells.back() == figures.scale.at(6));
   CHECK(cells[6] == figures.scale.at(4));
+}
+
+TEST_CASE("a pixel has the value that is furthest off of all that fall on it",
+          "[inspector][ranks]") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed=" << seed);
+    test::Random random(seed);
+    const int ranks = static_cast<int>(1 + random.below(60));
+    const int steps = static_cast<int>(1 + random.below(40));
+    std::vector<std::int64_t> values;
+    for (int k = 0; k < ranks * steps; ++k) values.push_back(1000 + random.below(400));
+    const auto figures = figures_of(ranks, steps, values);
+    const int rows = static_cast<int>(1 + random.below(70));
+    const int columns = static_cast<int>(1 + random.below(50));
+    std::vector<double> expected(static_cast<std::size_t>(rows * columns), -1);
+    const auto falls_on = [](int pixel, int pixels, int k, int count) {
+      const int first = k * pixels / count;
+      return first <= pixel && pixel < std::max(first + 1, (k + 1) * pixels / count);
+    };
+    for (int pixel = 0; pixel < rows * columns; ++pixel) {
+      double& cell = expected[static_cast<std::size_t>(pixel)];
+      for (int k = 0; k < ranks * steps; ++k) {
+        if (!falls_on(pixel / columns, rows, k % ranks, ranks)) continue;
+        if (!falls_on(pixel % columns, columns, k / ranks, steps)) continue;
+        const double place = figures.scale.at(values[static_cast<std::size_t>(k)]);
+        const double more = std::abs(place - 0.5) - std::abs(cell - 0.5);
+        if (cell < 0 || more > 0 || (more == 0 && place > cell)) cell = place;
+      }
+    }
+    CHECK(heat_cells(figures, rows, columns) == expected);
+  }
 }
 
 }  // namespace

@@ -11,11 +11,13 @@
 //   for (const Finding& f : findings) print(f.title, f.evidence, f.advice);
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tessera/analysis/metric_table.h"
 #include "tessera/analysis/trace.h"
 
 namespace tessera::analysis {
@@ -44,8 +46,18 @@ struct Finding {
   std::optional<Time> time;  // the moment, ns
 };
 
-/// Reads the small tables, and spans of the last few steps of one rank.
+/// Reads the steps of all ranks, and spans of the last few steps of one rank.
 /// Fails: with what the reader reports.
 Result<std::vector<Finding>> findings_of(const Trace& trace);
+
+/// Metrics of all ranks and steps that show findings, and what each of them shows: for who has
+/// their tables anyway, so that steps are not read again.
+inline constexpr std::array finding_metrics{Metric::compute, Metric::transfer, Metric::peak_memory};
+using ShownFindings = std::array<std::vector<Finding>, finding_metrics.size()>;
+
+/// What the table of one of `finding_metrics` shows.
+std::vector<Finding> shown_by(const Trace& trace, const MetricTable& table);
+/// All, with what these show. Fails: likewise.
+Result<std::vector<Finding>> findings_of(const Trace& trace, ShownFindings shown);
 
 }  // namespace tessera::analysis

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -81,6 +82,8 @@ class MetricTable {
   }
   /// All ranks of one step.
   std::vector<std::int64_t> step(std::int32_t step) const;
+  /// Those of a step from `first` on, as many as `to` has. REQUIRES: ranks of the table.
+  void copy(std::int32_t step, Rank first, std::span<std::int64_t> to) const;
   /// Calls use(rank, values) for each rank, ascending; `values`: those of all steps. A few ranks
   /// are collected at a time, as neighbours of a step lie beside each other.
   template <class F>
@@ -110,11 +113,18 @@ void MetricTable::for_each_rank(F use) const {
   constexpr Rank at_once = 16;  // of 4 bytes: a cache line of each step
   const auto length = static_cast<std::size_t>(steps_);
   std::vector<std::int64_t> values(at_once * length);
+  std::array<std::int64_t, at_once> of_step{};
   for (Rank first = 0; first < ranks_; first += at_once) {
     const Rank end = std::min(first + at_once, ranks_);
+    const std::span<std::int64_t> some =
+        std::span(of_step).first(static_cast<std::size_t>(end - first));
     for (std::int32_t step = 0; step < steps_; ++step) {
+      copy(step, first, some);
       std::size_t to = static_cast<std::size_t>(step);
-      for (Rank rank = first; rank < end; ++rank, to += length) values[to] = at(step, rank);
+      for (const std::int64_t value : some) {
+        values[to] = value;
+        to += length;
+      }
     }
     for (Rank rank = first; rank < end; ++rank) {
       const std::size_t from = static_cast<std::size_t>(rank - first) * length;

@@ -67,7 +67,7 @@ Result<NamedTraces> named_traces(const std::string& path);
 Status inspect(const InspectOptions& options);
 
 /// Writes the picture to `png_path`. Needs no display.
-/// Fails: as `inspect`; io_error, naming the picture.
+/// Fails: as `inspect`; what `InspectOptions::query` fails with; io_error, naming the picture.
 Status screenshot(const InspectOptions& options, const std::string& png_path);
 
 }  // namespace tessera::inspector
