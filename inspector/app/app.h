@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "inspector/app/finder.h"
@@ -69,6 +70,7 @@ class App {
   void draw_help(const Surface& ui);
   bool handle_keys(Surface& ui);
   bool move_by_held_keys(const Surface& ui);
+  void note_shortcuts(const Surface& ui);
   std::int32_t step_in_view() const;
   void select_first(const std::vector<SpanRef>& spans);
 
@@ -81,6 +83,7 @@ class App {
   TakeAlong take_along_;
   SecondPanel second_;
   bool shows_both_ = false;
+  std::set<int> shortcuts_;  // keys that are held since they were pressed with Ctrl or Alt
   std::map<std::string, std::unique_ptr<Panel>> panels_;  // by name, those that were shown
 };
 

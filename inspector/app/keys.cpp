@@ -130,12 +130,24 @@ void App::frame_selection() {
 }
 
 // Zooming and panning last as long as keys are held; a tap within one frame counts as a frame.
+// People let go of Ctrl before S, and have not zoomed out then.
+void App::note_shortcuts(const Surface& ui) {
+  std::erase_if(shortcuts_, [](int key) { return !ImGui::IsKeyDown(key); });
+  for (const KeyPress& press : ui.presses) {
+    if (press.repeat) continue;
+    const bool with_others = (press.mods & ~GLFW_MOD_SHIFT) != 0;
+    if (with_others) shortcuts_.insert(press.key);
+    if (!with_others) shortcuts_.erase(press.key);
+  }
+}
+
 bool App::move_by_held_keys(const Surface& ui) {
   const ImGuiIO& io = ImGui::GetIO();
   const double speed = (io.KeyShift ? 3.0 : 1.0) * static_cast<double>(io.DeltaTime);
   bool moving = false;
   const auto held = [&](const char* name) {
     const int key = find_command(name)->key;
+    if (shortcuts_.contains(key)) return false;
     const bool tapped = std::any_of(ui.presses.begin(), ui.presses.end(), [&](const KeyPress& p) {
       return p.key == key && (p.mods & ~GLFW_MOD_SHIFT) == 0;
     });
@@ -152,6 +164,7 @@ bool App::move_by_held_keys(const Surface& ui) {
 }
 
 bool App::handle_keys(Surface& ui) {
+  note_shortcuts(ui);
   if (ImGui::GetIO().WantTextInput) {
     for (const KeyPress& press : ui.presses) {
       if (press.key == GLFW_KEY_ESCAPE) clear();

@@ -31,6 +31,28 @@ TEST_CASE("flows lead from the cause of an operation to it, and on to its first 
   CHECK(selected_op(session) == causes.front());
 }
 
+TEST_CASE("a key that was pressed with Ctrl does not move the view when Ctrl is let go first",
+          "[inspector][habits]") {
+  Session session;
+  const auto shown = [&] {
+    return std::pair(session.state().time.from(), session.state().time.to());
+  };
+  const auto before = shown();
+  session.screen.press_key(GLFW_KEY_LEFT_CONTROL);
+  session.screen.press_key(GLFW_KEY_D);
+  session.steps(1);
+  session.screen.release_key(GLFW_KEY_LEFT_CONTROL);
+  session.steps(3);
+  session.screen.press_key(GLFW_KEY_D, /*repeat=*/true);
+  session.steps(1);
+  CHECK(shown() == before);
+  session.screen.release_key(GLFW_KEY_D);
+  session.steps(1);
+  session.screen.press_key(GLFW_KEY_D);
+  session.steps(1);
+  CHECK(shown() != before);
+}
+
 TEST_CASE("a note is set at the selection, written, kept beside the trace and removed",
           "[inspector][habits]") {
   const std::string copy = std::string(TESSERA_BINARY_DIR) + "/habits_test.tessera";
