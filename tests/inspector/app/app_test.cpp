@@ -328,6 +328,7 @@ TEST_CASE("pictures as wide and as high as can be are drawn", "[inspector][app]"
 
 TEST_CASE("the rows above the opened one are whole", "[inspector][app]") {
   Session session;
+  session.state().widgets.clear();  // of frames before
   session.steps(1);
   const auto& widgets = session.state().widgets;
   const Box rows = widgets.at("timeline/rows");
