@@ -326,8 +326,8 @@ TEST_CASE("pictures as wide and as high as can be are drawn", "[inspector][app]"
   }
 }
 
-TEST_CASE("the rows above the opened one are whole", "[inspector][app]") {
-  Session session;
+TEST_CASE("rows above the opened one are whole once the legend has its room", "[inspector][app]") {
+  Session session({}, 1200, 675);
   session.state().widgets.clear();  // of frames before
   session.steps(1);
   const auto& widgets = session.state().widgets;
