@@ -25,7 +25,6 @@ Status check_program(const StackProfile& p, const StackProfile& base, const std:
                                   {p.loss != base.loss, "loss"},
                                   {p.saves != base.saves, "saves"},
                                   {p.contention != base.contention, "contention"},
-                                  {p.fp8 != base.fp8, "matmul_dtype"},
                                   {p.autocast != base.autocast, "autocast"},
                                   {p.optimizer_dtype != base.optimizer_dtype, "optimizer_dtype"},
                                   {p.allocator != base.allocator, "allocator"}}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `tessera generate` follows of a model's own files, and what it names.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -148,9 +149,12 @@ TEST_CASE("tokens that a tokenizer does not have have no text, and are counted",
   };
   write("outside.json", R"({"model": {"type": "BPE", "merges": [], "vocab": {"a": 300}}})");
   const ProgramRun all = bytes_without('~', "all.json");
-  const ProgramRun some = bytes_without('t', "some.json");
   std::string expected = all.output;
-  const auto count = std::erase(expected, 't');
+  const auto times = [&](char a) { return std::count(expected.begin(), expected.end(), a); };
+  const char often = *std::max_element(expected.begin(), expected.end(),
+                                       [&](char a, char b) { return times(a) < times(b); });
+  const ProgramRun some = bytes_without(often, "some.json");
+  const auto count = std::erase(expected, often);
   REQUIRE(count > 1);
   CHECK(all.messages.empty());
   CHECK(some.exit_code == 0);

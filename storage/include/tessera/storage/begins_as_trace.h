@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is by its first bytes, for who is about to replace it.
+// Whether a file is a trace, by its first bytes: for who is about to write under its name.
+//
+//   if (!begins_as_trace(first_kibibyte)) return refuse(path);
 #pragma once
 
 #include <string_view>
