@@ -240,8 +240,10 @@ Status TrainFiles::finish() {
   const Status saved = stop();
   if (!saved.ok() && saved.code() != Code::io_error) return saved;
   const bool folder = context_.prints && names_folder(options_.export_to);
-  if (folder) open_export_folder(options_.export_to, context_.model_path, context_.tokenizer);
+  const bool aside =
+      folder && set_config_aside(options_.export_to, context_.model_path, context_.tokenizer);
   Status exported = export_all();
+  if (!exported.ok() && aside) put_config_back(options_.export_to);
   if (exported.ok() && folder) {
     exported = copy_beside_weights(options_.export_to, context_.model_path, context_.tokenizer);
   }

@@ -27,6 +27,26 @@ TEST_CASE("a disk that is full loses files, not the run, and says so at once", "
   CHECK(lines_of("full.json").size() == 4);
 }
 
+TEST_CASE("an export for which there is no room leaves an older one as it was", "[cli][train]") {
+  prepare();
+  std::filesystem::create_directories(run_folder() + "older");
+  write("older/config.json", "{\"model_type\": \"older\"}");
+  write("older/model.safetensors", "");
+  write("older.sh", "cd '" + run_folder() + "' || exit 1\nulimit -f 8\ntrap '' XFSZ\n" +
+                        TESSERA_PROGRAM +
+                        " train gpt.json --data text.txt --batch 2 --threads 1 -q --steps 1 "
+                        "--export older 2> older.err\n");
+  const int status = std::system(("sh '" + run_folder() + "older.sh'").c_str());
+  INFO(text_of("older.err"));
+  CHECK(WEXITSTATUS(status) == 2);
+  CHECK(text_of("older/config.json") == "{\"model_type\": \"older\"}");
+  CHECK(text_of("older/model.safetensors").empty());
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "older/config.json.before"));
+  REQUIRE(train("-q --export older").exit_code == 0);
+  CHECK(text_of("older/config.json") == config);
+  CHECK_FALSE(std::filesystem::exists(run_folder() + "older/config.json.before"));
+}
+
 TEST_CASE("what was trained can be exported, loaded and asked for text", "[cli][train]") {
   prepare();
   std::filesystem::remove_all(run_folder() + "saved");
