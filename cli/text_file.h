@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a text to a file as a whole: until it is there, what was there before stays.
+// What a command may write over.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "tessera/status.h"
+#include "engine/text/text_file.h"
 
 namespace tessera::cli {
-
-/// By a file beside it that gets its name at the end. What is no file, such as /dev/stdout, is
-/// written to as it is. Fails: io_error, naming the path.
-Status write_text_file(const std::string& path, std::string_view text);
 
 /// Fails: invalid_argument, naming `option`: "-", which other programs take for standard output.
 Status check_is_name(const char* option, const std::string& path);

@@ -42,8 +42,6 @@ std::map<std::string, fs::path> beside_weights(const std::string& model_path,
   return out;
 }
 
-constexpr const char* config_before = "config.json.before";
-
 Status copy_one(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (fs::equivalent(from, to, error)) return {};
@@ -105,25 +103,15 @@ std::vector<std::string> left_beside_weights(const std::string& folder,
                   left.size() == 1 ? "stays" : "stay")};
 }
 
-bool set_config_aside(const std::string& folder, const std::string& model_path,
-                      const std::string& tokenizer) {
-  const fs::path to = folder;
+bool keeps_config(const std::string& folder, const std::string& model_path,
+                  const std::string& tokenizer) {
   std::map<std::string, fs::path> files = beside_weights(model_path, tokenizer);
   files["config.json"] = model_path;
-  const bool as_before = std::all_of(files.begin(), files.end(), [&](const auto& file) {
-    const auto is = text_of_file((to / file.first).string());
+  return std::all_of(files.begin(), files.end(), [&](const auto& file) {
+    const auto is = text_of_file((fs::path(folder) / file.first).string());
     const auto will_be = text_of_file(file.second.string());
     return is.ok() && will_be.ok() && *is == *will_be;
   });
-  if (as_before || !fs::exists(to / "config.json")) return false;
-  std::error_code error;
-  fs::rename(to / "config.json", to / config_before, error);
-  return !error;
-}
-
-void put_config_back(const std::string& folder) {
-  std::error_code error;
-  fs::rename(fs::path(folder) / config_before, fs::path(folder) / "config.json", error);
 }
 
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,
@@ -132,10 +120,7 @@ Status copy_beside_weights(const std::string& folder, const std::string& model_p
   for (const auto& [name, from] : beside_weights(model_path, tokenizer)) {
     TESSERA_TRY(copy_one(from, to / name));
   }
-  TESSERA_TRY(copy_one(model_path, to / "config.json"));
-  std::error_code error;
-  fs::remove(to / config_before, error);
-  return {};
+  return copy_one(model_path, to / "config.json");
 }
 
 }  // namespace tessera::cli

@@ -27,13 +27,9 @@ Status make_export_folder(const std::string& folder, const std::string& model_pa
 std::vector<std::string> left_beside_weights(const std::string& folder,
                                              const std::string& model_path,
                                              const std::string& tokenizer);
-/// Before weights: config.json becomes config.json.before, unless it and what lies beside it will
-/// stay as they are, so that nobody reads new weights by an old model's files, wherever an export
-/// is stopped. Whether it did.
-bool set_config_aside(const std::string& folder, const std::string& model_path,
-                      const std::string& tokenizer);
-/// Undoes that, where new weights could not be written.
-void put_config_back(const std::string& folder);
+/// Whether config.json and what lies beside it will be there as they are now.
+bool keeps_config(const std::string& folder, const std::string& model_path,
+                  const std::string& tokenizer);
 /// Copies what lies beside config.json of the tokenizer and of generation, and that file last;
 /// `tokenizer`, if not empty, is the tokenizer instead. Fails: io_error.
 Status copy_beside_weights(const std::string& folder, const std::string& model_path,

@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/options/checks.h"
 #include "cli/train/export_folder.h"
 #include "cli/train/resumed_run.h"
+#include "engine/text/set_aside.h"
 #include "tessera/exchange/checkpoints.h"
 #include "tessera/weights.h"
 
@@ -240,10 +242,12 @@ Status TrainFiles::finish() {
   const Status saved = stop();
   if (!saved.ok() && saved.code() != Code::io_error) return saved;
   const bool folder = context_.prints && names_folder(options_.export_to);
-  const bool aside =
-      folder && set_config_aside(options_.export_to, context_.model_path, context_.tokenizer);
+  std::optional<SetAside> config;
+  if (folder && !keeps_config(options_.export_to, context_.model_path, context_.tokenizer)) {
+    config.emplace((std::filesystem::path(options_.export_to) / "config.json").string());
+  }
   Status exported = export_all();
-  if (!exported.ok() && aside) put_config_back(options_.export_to);
+  if (exported.ok() && config) config->replaced();
   if (exported.ok() && folder) {
     exported = copy_beside_weights(options_.export_to, context_.model_path, context_.tokenizer);
   }

@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "engine/numbers/number.h"
+#include "engine/text/set_aside.h"
 #include "engine/text/text_file.h"
 #include "tessera/lora.h"
 #include "tessera/safetensors.h"
@@ -120,20 +121,6 @@ std::string adapter_config(const LoraOptions& options, const std::set<std::strin
   return json.dump(2) + "\n";
 }
 
-// Last, and at once: weights of one run beside the rank and scale of another would be read without
-// a word.
-Status write_adapter_config(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  std::ofstream config(partial, std::ios::trunc);
-  config << text;
-  config.close();
-  std::error_code error;
-  if (config) std::filesystem::rename(partial, path, error);
-  if (config && !error) return {};
-  std::filesystem::remove(partial, error);
-  return Status(Code::io_error, fmt::format("{}: cannot be written", path));
-}
-
 }  // namespace
 
 Status merge_lora(const std::string& weights, const Model& model, const LoraOptions& options,
@@ -185,8 +172,10 @@ Status export_lora(const std::string& weights, const Model& model, const LoraOpt
   std::filesystem::create_directories(folder, error);
   const std::string config = folder + "/adapter_config.json";
   const std::string text = adapter_config(options, modules, transposed);
+  // Weights of one run beside the rank and scale of another would be read without a word.
   const auto before = text_of_file(config);
-  if (!before.ok() || *before != text) std::filesystem::remove(config, error);
+  std::optional<SetAside> aside;
+  if (before.ok() && *before != text) aside.emplace(config);
   TESSERA_ASSIGN(
       SafetensorsWriter out,
       SafetensorsWriter::create(folder + "/adapter_model.safetensors", own, {{"format", "pt"}}));
@@ -196,7 +185,8 @@ Status export_lora(const std::string& weights, const Model& model, const LoraOpt
     TESSERA_TRY(write_all(out, published(tensor), values));
   }
   TESSERA_TRY(out.finish());
-  return write_adapter_config(config, text);
+  if (aside) aside->replaced();
+  return write_text_file(config, text);
 }
 
 }  // namespace tessera

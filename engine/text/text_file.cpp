@@ -66,4 +66,20 @@ std::string behind_links(const std::string& path) {
   return file.string();
 }
 
+Status write_text_file(const std::string& path, std::string_view text) {
+  std::error_code error;
+  const bool special =
+      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  const std::string place = behind_links(path);
+  const std::string target = special ? path : place + ".partial";
+  std::ofstream file(target, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file && !special) std::filesystem::rename(target, place, error);
+  if (file && (special || !error)) return {};
+  if (!special) std::filesystem::remove(target, error);
+  return Status(Code::io_error,
+                fmt::format("{}: cannot be written: is there the folder, and room?", path));
+}
+
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tessera/status.h"
 
@@ -10,6 +11,10 @@ namespace tessera {
 /// All of the file at `path`. Fails: io_error (no such file, no permission, a directory), naming
 /// it.
 Result<std::string> text_of_file(const std::string& path);
+
+/// As a whole, by a file beside it that gets its name at the end: until then what was there stays.
+/// What is no file, such as /dev/stdout, is written to as it is. Fails: io_error, naming the path.
+Status write_text_file(const std::string& path, std::string_view text);
 
 /// For what is read in pieces or more than once. Fails: invalid_argument for a pipe, a socket or a
 /// device, naming it: opening a pipe would wait for a writer, and a device may have no end.

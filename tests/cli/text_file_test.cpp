@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/text/set_aside.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera::cli {
@@ -41,6 +42,29 @@ TEST_CASE("what is written to a link goes to the file behind it", "[cli]") {
     CHECK(std::filesystem::is_symlink(path / "link"));
     CHECK(std::filesystem::is_symlink(path / "first"));
   }
+}
+
+TEST_CASE("a file that is set aside is back unless it is replaced", "[cli]") {
+  const test::TemporaryFolder folder;
+  const std::string config = folder.path() + "/config.json";
+  const auto is_there = [&](const char* ending) {
+    return std::filesystem::exists(config + ending);
+  };
+  REQUIRE(write_text_file(config, "old").ok());
+  {
+    const SetAside aside(config);
+    CHECK_FALSE(is_there(""));
+    CHECK(is_there(".before"));
+  }
+  CHECK(is_there(""));
+  {
+    SetAside aside(config);
+    aside.replaced();
+  }
+  CHECK_FALSE(is_there(""));
+  CHECK_FALSE(is_there(".before"));
+  { const SetAside nothing(config); }
+  CHECK_FALSE(is_there(""));
 }
 
 }  // namespace tessera::cli
